@@ -1,0 +1,328 @@
+"""One cell: one process, one attempt, one status. `python -m harness.cell <cell.json>`; exit codes are ExitCode.
+
+The straight line of design section 3: skip? -> lease -> preflight -> telemetry -> target -> classify -> promote.
+Every attempt leaves `attempts/<n>/status.json`; only a terminal outcome becomes the cell's `status.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness import backends, codec, fingerprint, preflight, process, progress, providers, seal, store
+from harness.lease import DeviceBusy, Lease
+from harness.outcome import Found, classify, exit_code
+from harness.process import Ended, Interrupted
+from harness.records import Cell, ExitCode, Gate, Judge, Marker, Outcome, Status
+
+BUSY_WAIT_S = 10.0
+LOG_TAIL_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one attempt at a cell works. All paths absolute."""
+
+    cell: Cell
+    campaign: Path
+    directory: Path
+    attempt: Path
+
+    @property
+    def scratch(self) -> Path:
+        return self.attempt / "scratch"
+
+    @property
+    def root(self) -> Path:
+        """The provider's root: absolute, or inside the campaign (the frozen builtin operators)."""
+        return self.campaign / self.cell.provider.root
+
+    @property
+    def record(self) -> Path:
+        """The tuning record of the op: replayed by measured cells, written by round 0."""
+        return self.campaign / self.cell.op / "autotune.json"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the cell whose `cell.json` is named; print one line about it."""
+    parser = argparse.ArgumentParser(prog="caliber cell", description=run.__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args(argv).cell)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `caliber cell`."""
+    parser.add_argument("cell", type=Path, help="results/<campaign>/<op>/r<k>_<side>/cell.json")
+
+
+def run(path: Path) -> int:
+    """Run exactly one cell again: same interpreter, same environment, same device."""
+    process.die_with_parent(signal.SIGTERM)
+    process.adopt_orphans()
+    process.raise_on_signals()
+    place = claim(path.resolve())
+    started = time.monotonic()
+    status = Status(
+        campaign=place.cell.campaign, op=place.cell.op, round=place.cell.round, side=place.cell.side.name,
+        outcome=Outcome.CRASHED, rc=0, reason="", elapsed_s=0.0, success=0, failed=0, rows_expected=None,
+        markers={marker.value: 0 for marker in Marker}, seq=0, attempt=int(place.attempt.name), started_at=now(),
+        ended_at="", device="", phases_s={}, evidence_sha256={},
+    )  # fmt: skip
+    try:
+        status = attempt(place, status)
+    except Interrupted as stop:
+        status = replace(status, outcome=Outcome.INTERRUPTED, reason=f"stopped by {stop}")
+    process.ignore_signals()
+    shutil.rmtree(place.scratch, ignore_errors=True)
+    status = replace(status, ended_at=now(), elapsed_s=time.monotonic() - started)
+    promoted = promote(place, status)
+    print(line(place, status, promoted), flush=True)
+    return int(exit_code(status.outcome))
+
+
+def claim(path: Path) -> Place:
+    """Make the next attempt directory of the cell, with the cell's complete description in it."""
+    cell = codec.read(Cell, path)
+    directory = path.parent if path.parent.parent.name != "attempts" else path.parent.parent.parent
+    numbers = [int(found.name) for found in store.attempts(directory)]
+    attempt = directory / "attempts" / str(max(numbers, default=0) + 1)
+    attempt.mkdir(parents=True)  # exclusive: two runners never share an attempt
+    codec.write(attempt / "cell.json", cell)
+    (attempt / progress.RUNNER).write_text(f"{socket.gethostname()} {os.getpid()}\n", encoding="utf-8")
+    return Place(cell, directory.parent.parent, directory, attempt)
+
+
+def attempt(place: Place, status: Status) -> Status:
+    """Everything between claiming and promoting; returns the status with outcome and counts filled in."""
+    skip = reason_to_skip(place)
+    if skip:
+        return replace(status, outcome=Outcome.SKIPPED, reason=skip[1], markers={**status.markers, **skip[0]})
+    backend = backends.get(place.cell.instrument.backend)
+    try:
+        device = backend.resolve(place.cell.device, place.cell.instrument.target)
+        status = replace(status, device=device.uuid)
+        with Lease(device.uuid, f"{place.cell.campaign}/{place.cell.key}").acquire(BUSY_WAIT_S) as lease:
+            status = replace(status, seq=next_seq(place, device.uuid))
+            env = environment(place, device.visible)
+            check(place, env)
+            return measure(place, status, env, lease.fileno())
+    except DeviceBusy as busy:
+        return replace(status, outcome=Outcome.BUSY, reason=str(busy))
+    except preflight.PreflightFailed as failed:
+        print(failed, flush=True)
+        (place.attempt / "run.log").write_text(f"{failed}\n", encoding="utf-8")
+        markers = {**status.markers, Marker.PREFLIGHT_FAILED.value: 1}
+        return replace(status, outcome=Outcome.PREFLIGHT, reason=str(failed), markers=markers)
+
+
+def reason_to_skip(place: Place) -> tuple[Mapping[str, int], str] | None:
+    """(marker counts, reason) when the cell must not be measured: an earlier failure of the op, or no code change."""
+    op = place.campaign / place.cell.op
+    for directory in sorted(op.glob("r*_?")):
+        ended = store.status(directory)
+        if ended is not None and ended.outcome is Outcome.OP_FAILED and directory != place.directory:
+            return {}, f"{place.cell.op}/{directory.name} failed: {ended.reason}"
+    if place.cell.round < 2:
+        return None
+    gate = ask_gate(place)
+    if not fingerprint.should_skip(gate, allowed(place)):
+        return None
+    text = f"{Marker.SWITCH_NO_IR_DIFF.value} verdict={gate.verdict} {gate.reason}"
+    (place.attempt / "run.log").write_text(f"{text}\n", encoding="utf-8")
+    return {Marker.SWITCH_NO_IR_DIFF.value: 1}, text
+
+
+def allowed(place: Place) -> bool:
+    """`judge.allow_no_ir_diff`, as it is now: it may be changed between two runs of a campaign."""
+    path = place.campaign / "judge.json"
+    return codec.read(Judge, path).allow_no_ir_diff if path.exists() else place.cell.allow_no_ir_diff
+
+
+def ask_gate(place: Place) -> Gate:
+    """The gate of the op, from round 1's two fingerprints; whoever asks first writes it."""
+    op = place.campaign / place.cell.op
+    found = store.gate(place.campaign, place.cell.op)
+    if found is None:
+        found = fingerprint.gate(place.cell.op, store.fingerprint(op / "r1_A"), store.fingerprint(op / "r1_B"))
+        codec.write(op / "gate.json", found)
+    return found
+
+
+def environment(place: Place, visible: str) -> dict[str, str]:
+    """The target's whole environment: ours, the device, private caches, the provider's, then the side's switch last."""
+    cell = place.cell
+    env = {key: value for key, value in os.environ.items() if not key.startswith("CALIBER_")}
+    frozen = str(place.campaign / "frozen")
+    env |= {name: visible for name in cell.instrument.visible_env}
+    env |= {
+        "CALIBER_CELL": str(place.attempt / "cell.json"),
+        "CALIBER_ATTEMPT": str(place.attempt),
+        "CALIBER_AUTOTUNE": str(place.record),
+        "CALIBER_RUNTIME": cell.instrument.runtime,
+        "TRITON_CACHE_DIR": str(place.scratch / "triton"),
+        "PYTHONPATH": os.pathsep.join([frozen, *cell.side.pythonpath, *provider_path(place)]),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+    env |= providers.get(cell.provider.name).environment(place.scratch, cell.measure)
+    for name, value in cell.side.env.items():
+        env.pop(name, None)
+        if value is not None:
+            env[name] = value
+    return env
+
+
+def provider_path(place: Place) -> tuple[str, ...]:
+    """Import paths the provider's benchmarks need."""
+    return providers.get(place.cell.provider.name).python_path(place.root)
+
+
+def check(place: Place, env: Mapping[str, str]) -> None:
+    """Refuse before the benchmark does, in words that name the cause."""
+    (place.scratch / "triton").mkdir(parents=True)
+    sealed = place.campaign / "seal.json"
+    if sealed.exists():
+        expected, found = codec.read(seal.Seal, sealed).harness_digest, seal.frozen_digest(place.campaign)
+        if expected != found:
+            raise preflight.PreflightFailed(
+                "harness_drift", f"{place.campaign / 'frozen'} is {found}, sealed {expected}", "start a new campaign"
+            )
+    provider = providers.get(place.cell.provider.name)
+    preflight.check(
+        place.cell,
+        root=place.root,
+        env=env,
+        autotune_path=place.record,
+        writable=(place.attempt, place.scratch / "triton"),
+        requirements=provider.requirements(place.root, place.cell.workload, place.cell.measure),
+    )
+
+
+def measure(place: Place, status: Status, env: Mapping[str, str], lease: int) -> Status:
+    """Run the target under telemetry and classify what it left."""
+    cell = place.cell
+    log = place.attempt / "run.log"
+    plugins = [argument for name in cell.instrument.plugins for argument in ("-p", name)]
+    command = [cell.side.python, "-m", "pytest", *plugins, *cell.pytest_args]
+    sampler = start_telemetry(place, status.device)
+    try:
+        ended = process.run_group(
+            command, cwd=place.root, env=env, log=log, timeout_s=cell.measure.cell_timeout_s,
+            pass_fds=(lease,), spare=[sampler.pid] if sampler else [],
+        )  # fmt: skip
+    finally:
+        if sampler:
+            sampler.terminate()
+            sampler.wait()
+    return conclude(place, status, ended)
+
+
+def start_telemetry(place: Place, device: str) -> subprocess.Popen[bytes] | None:
+    """The sampler beside the cell, or None when it is off; it writes its own reason when it cannot sample."""
+    instrument, interval = place.cell.instrument, place.cell.telemetry_s
+    if not instrument.sampler or interval <= 0:
+        reason = "telemetry is off (telemetry.interval_s: 0)" if instrument.sampler else "this backend has no sampler"
+        (place.attempt / "telemetry.err").write_text(f"{reason}\n", encoding="utf-8")
+        return None
+    arguments = ["--backend", instrument.backend, "--devices", device, "--interval", str(interval), "--run"]
+    with open(place.attempt / "telemetry.csv", "wb") as out, open(place.attempt / "telemetry.err", "wb") as err:
+        return subprocess.Popen(
+            [sys.executable, "-m", "harness.telemetry", *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            start_new_session=True, preexec_fn=lambda: process.die_with_parent(signal.SIGTERM),
+        )  # fmt: skip
+
+
+def conclude(place: Place, status: Status, ended: Ended) -> Status:
+    """Count what the attempt left and give it its outcome."""
+    rows, events = store.rows(place.attempt), store.events(place.attempt)
+    found = Found(rows, events, (place.attempt / "run_identity.json").exists(), tail(place.attempt / "run.log"))
+    outcome, reason = classify(ended, found, place.cell.round == 0)
+    valid = sum(row.value is not None for row in rows)
+    phases = [event.detail for event in events if event.code == "PHASES"]
+    return replace(
+        status,
+        outcome=outcome,
+        reason=reason,
+        rc=124 if ended.timed_out else ended.rc,
+        success=valid,
+        failed=len(rows) - valid + sum(event.code in ("ROW_FAILED", "ROW_OOM") for event in events),
+        rows_expected=expected_rows(place),
+        markers={name: sum(event.code == name for event in events) for name in status.markers},
+        phases_s={"target": ended.elapsed_s, **{k: float(v) for detail in phases for k, v in detail.items()}},
+        evidence_sha256=digests(place.attempt),
+    )
+
+
+def expected_rows(place: Place) -> int | None:
+    """How many rows round 0 found for this op; None in round 0 itself."""
+    if place.cell.round == 0:
+        return None
+    recorded = place.campaign / place.cell.op / "r0_A"
+    ended = store.status(recorded)
+    return len(store.rows(recorded / "attempts" / str(ended.attempt))) if ended else None
+
+
+def digests(attempt: Path) -> dict[str, str]:
+    """SHA-256 of each evidence file, so that a verdict can say what it rests on."""
+    found = (attempt / name for name in store.EVIDENCE)
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found if path.exists()}
+
+
+def tail(log: Path) -> str:
+    """The end of the log, for the reason of a failure."""
+    data = log.read_bytes()[-LOG_TAIL_BYTES:] if log.exists() else b""
+    return data.decode("utf-8", "replace")
+
+
+def next_seq(place: Place, device: str) -> int:
+    """How many cells of this campaign the device has started, this one included. The lease makes it race-free."""
+    path = place.campaign / "lanes" / f"{device.replace('/', '_')}.seq"
+    number = (int(path.read_text()) if path.exists() else 0) + 1
+    codec.write_text(path, f"{number}\n")
+    return number
+
+
+def promote(place: Place, status: Status) -> bool:
+    """Write the attempt's status; make it the cell's when terminal and the cell has none. False when it has one."""
+    codec.write(place.attempt / "status.json", status)
+    if not status.outcome.terminal:
+        return False
+    if (place.directory / "status.json").exists():
+        return False
+    if status.outcome is Outcome.RECORDED:
+        codec.write_text(place.record, codec.read_text(place.attempt / "autotune.json"))
+    codec.write(place.directory / "status.json", status)
+    return True
+
+
+def line(place: Place, status: Status, promoted: bool) -> str:
+    """What a person following the campaign reads about this cell."""
+    total = len(store.read_plan(place.campaign).cells) if (place.campaign / "plan.json").exists() else 0
+    number = f"[{place.cell.seq + 1}/{total}] " if total else ""
+    rows = f" {status.success} rows" if status.success else ""
+    reason = f": {status.reason}" if status.reason else ""
+    kept = "" if promoted or not status.outcome.terminal else " (kept as an attempt: the cell has a status already)"
+    where = "" if status.outcome.terminal else f" [{place.attempt}]"
+    return f"{number}{place.cell.key} {status.outcome.value}{rows} in {status.elapsed_s:.1f} s{reason}{kept}{where}"
+
+
+def now() -> str:
+    """This instant, ISO 8601, UTC."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.exit(code if code in set(ExitCode) else int(ExitCode.FAILED))

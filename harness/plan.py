@@ -1,0 +1,81 @@
+"""From a configuration and a manifest to every cell of a campaign, in order. Pure: no file, process or clock.
+
+Order: operator by operator, round by round; within a round A,B or B,A, both orders equally often, shuffled by a seed
+that is the campaign's and operator's names, so that the plan is the same on every parse.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.config import Config
+from harness.records import CALIBER_EPOCH, Cell, Instrument, Plan, Planned, Provider, SideName, Workload
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What the provider contributes to a plan: itself as cells see it, and the arguments of one workload."""
+
+    provider: Provider
+    pytest_args: Callable[[Workload], tuple[str, ...]]
+
+
+def cells(config: Config, workloads: Sequence[Workload], instrument: Instrument, corpus: Corpus) -> Iterator[Cell]:
+    """Every cell, in plan order."""
+    seq = 0
+    for index, workload in enumerate(workloads):
+        lane = index % len(config.devices)
+        arguments = corpus.pytest_args(workload)
+        for round_, sides in enumerate(schedule(config.campaign, workload.op, config.measure.rounds)):
+            for slot, side in enumerate(sides, 1):
+                yield Cell(
+                    epoch=CALIBER_EPOCH,
+                    campaign=config.campaign,
+                    op=workload.op,
+                    round=round_,
+                    side=config.sides[side],
+                    seq=seq,
+                    slot=1 if slot == 1 else 2,
+                    lane=lane,
+                    device=config.devices[lane],
+                    workload=workload,
+                    provider=corpus.provider,
+                    instrument=instrument,
+                    measure=config.measure,
+                    autotune="replay" if round_ else "record",
+                    declared_aa=config.declared_aa,
+                    allow_no_ir_diff=config.judge.allow_no_ir_diff,
+                    pytest_args=arguments,
+                    telemetry_s=config.telemetry_s,
+                )
+                seq += 1
+
+
+def schedule(campaign: str, op: str, rounds: int) -> list[tuple[SideName, ...]]:
+    """The sides of each round in the order they run; round 0 is side A alone, recording."""
+    ab: tuple[SideName, ...] = ("A", "B")
+    ba: tuple[SideName, ...] = ("B", "A")
+    orders = [ab if index % 2 == 0 else ba for index in range(rounds)]
+    random.Random(f"{campaign}/{op}").shuffle(orders)
+    return [("A",), *orders]
+
+
+def outline(config: Config, planned: Sequence[Cell]) -> Plan:
+    """The plan as one light file: 20 000 complete cells would be 40 MB to read for each of them."""
+    lines = tuple(Planned(cell.key, cell.seq, cell.slot, cell.lane) for cell in planned)
+    return Plan(campaign=config.campaign, devices=config.devices, cells=lines)
+
+
+def needs(op: str, round_: int, side: SideName) -> tuple[str, ...]:
+    """The cells that must have ended before this one may start.
+
+    Round 0 recorded the configurations; round 1 of both sides is what the gate of later rounds reads. Depth two only:
+    long `ancient()` chains leave stale cells silently (facts: snakemake 0.2).
+    """
+    if round_ == 0:
+        return ()
+    if round_ == 1:
+        return (f"{op}/r0_A",)
+    return (f"{op}/r1_A", f"{op}/r1_B")

@@ -1,0 +1,155 @@
+"""One child in a process group of its own: it never outlives its limits or its parent.
+
+Owns signals, sessions and the parent-death link. It knows nothing of cells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import psutil
+
+GRACE_S = 5.0
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Interrupted(BaseException):
+    """A signal asked this process to stop; not an Exception, so that no handler swallows it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended. `rc` is negative for a signal, as subprocess has it."""
+
+    rc: int
+    timed_out: bool
+    interrupted: str  # name of the signal that stopped us, or ""
+    elapsed_s: float
+
+
+def die_with_parent(number: int) -> None:
+    """Ask the kernel to signal this process when its parent thread ends (Linux; elsewhere nothing)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of grandchildren whose parents die, so that `stop_group` can reap them (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def raise_on_signals() -> None:
+    """SIGTERM, SIGINT and SIGHUP become Interrupted at the point where the process waits."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        ignore_signals()  # once is enough: clean up undisturbed
+        raise Interrupted(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+
+
+def ignore_signals() -> None:
+    """From here on the process finishes what it is writing."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def run_group(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    log: Path,
+    timeout_s: float,
+    pass_fds: Sequence[int] = (),
+    spare: Sequence[int] = (),
+) -> Ended:
+    """Run `command` in its own session, output to `log`, and wait.
+
+    At `timeout_s` seconds, or when this process is told to stop, the whole group is terminated, then killed; so is
+    every other descendant of this process but the pids to `spare`. The child dies with this process even at kill -9.
+    OSError when it cannot be started.
+    """
+    started = time.monotonic()
+    parent = os.getpid()
+    with open(log, "ab") as stream:
+        child = subprocess.Popen(
+            command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+            start_new_session=True, pass_fds=tuple(pass_fds), preexec_fn=lambda: _link(parent),
+        )  # fmt: skip
+    timed_out, interrupted = False, ""
+    try:
+        child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    except Interrupted as stop:
+        interrupted = str(stop)
+    stop_group(child)
+    stop_descendants(spare)
+    return Ended(child.returncode, timed_out, interrupted, time.monotonic() - started)
+
+
+def stop_group(child: subprocess.Popen[bytes]) -> None:
+    """Terminate what is left of the child's group, wait up to GRACE_S, then kill it; reap what was orphaned."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if not _signal_group(child.pid, number):
+            break
+        deadline = time.monotonic() + GRACE_S
+        while time.monotonic() < deadline and _signal_group(child.pid, 0):
+            child.poll()
+            _reap_orphans(child.pid)
+            time.sleep(0.02)
+    child.wait()
+
+
+def stop_descendants(spare: Sequence[int]) -> None:
+    """Kill what escaped the group by a session of its own; `adopt_orphans` made it ours."""
+    for process in psutil.Process().children():
+        if process.pid not in spare:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+                process.wait(GRACE_S)
+
+
+def _link(parent: int) -> None:
+    die_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:  # the parent died before the link was made
+        os._exit(137)
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """False when the group has no member left."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # macOS answers so for zombies
+        return False
+    return True
+
+
+def _reap_orphans(group: int) -> None:
+    """Collect zombies of the group that were handed to us; the child itself belongs to its Popen."""
+    try:
+        found = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if found is not None and found.si_pid != group:
+            os.waitpid(found.si_pid, os.WNOHANG)
+    except ChildProcessError:
+        return

@@ -1,0 +1,449 @@
+"""The nouns of caliber (design, section 2): frozen values, each born in exactly one place.
+
+L0: standard library only, Python 3.10, loaded inside the target interpreter too. It knows no file, no
+process and no vendor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any, Literal, Optional, Union
+
+#: Bumped whenever a number changes its meaning; results of two epochs are never compared.
+CALIBER_EPOCH = 1
+
+
+class ExitCode(IntEnum):
+    """Every exit code of every caliber process."""
+
+    DONE = 0
+    FAILED = 1  # a bug, or an operator that failed
+    ENVIRONMENT = 3  # PREFLIGHT_FAILED check=<name>: ...
+    CALIBER = 4  # !!! [caliber] axis: values -> cells
+    INCOMPLETE = 5
+    BUSY = 75
+    TIMED_OUT = 124
+    KILLED = 137
+
+
+class Refusal(ValueError):
+    """Something caliber refuses: one line that names the thing, the value seen and the way out."""
+
+    code: ExitCode = ExitCode.FAILED
+
+
+class Marker(str, Enum):
+    """What is printed in run.log for people and written as an event for code."""
+
+    AUTOTUNE_REPLAY_FALLBACK = "AUTOTUNE_REPLAY_FALLBACK"
+    BENCHMARK_DIRECT_NO_CUDAGRAPH = "BENCHMARK_DIRECT_NO_CUDAGRAPH"
+    BENCHMARK_CAPTURE_POISONED = "BENCHMARK_CAPTURE_POISONED"
+    SWITCH_NO_IR_DIFF = "SWITCH_NO_IR_DIFF"
+    PREFLIGHT_FAILED = "PREFLIGHT_FAILED"
+
+
+class Outcome(str, Enum):
+    """How an attempt at a cell ended."""
+
+    MEASURED = "measured"
+    RECORDED = "recorded"  # round 0: tuned and recorded, never a measurement
+    OP_FAILED = "op_failed"
+    SKIPPED = "skipped"
+    PREFLIGHT = "preflight"
+    BUSY = "device_busy"
+    TIMED_OUT = "timed_out"
+    KILLED = "killed"
+    INTERRUPTED = "interrupted"
+    CRASHED = "crashed"
+
+    @property
+    def terminal(self) -> bool:
+        """True when a plain re-run must not run the cell again."""
+        return self in TERMINAL
+
+
+TERMINAL = frozenset({Outcome.MEASURED, Outcome.RECORDED, Outcome.OP_FAILED, Outcome.SKIPPED})
+
+SideName = Literal["A", "B"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the switch: an interpreter, import paths, and environment values (None = unset)."""
+
+    name: SideName
+    python: str
+    pythonpath: tuple[str, ...]
+    env: Mapping[str, Optional[str]]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Everything under `measure:` in the config. Part of the caliber and of the seal."""
+
+    rounds: int
+    level: Literal["core", "comprehensive"]
+    shapes: Literal["file", "upstream"]
+    graph: Literal["auto", "off", "require"]
+    direct_repeat: int
+    warmup_ms: int
+    rep_ms: int
+    tuner_cache: Literal["isolated", "shared"]
+    cell_timeout_s: int
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Everything under `judge:`. Not part of the caliber: may change on a finished campaign."""
+
+    margin_pct: float
+    q: float
+    allow_no_ir_diff: bool
+    allow_caliber_mismatch: bool
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One operator benchmark of a manifest. A narrowing (dtypes) always has a written reason."""
+
+    op: str
+    node: str
+    dtypes: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Where operators come from: its name, and the root directory that nodes are relative to."""
+
+    name: str
+    root: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """The slice of backend facts that the plan copies into a cell; the plugins obey it.
+
+    `timer` is the *planned* timer; the row says which one was used. `runtime` is the torch device module
+    ("cuda", "musa", "npu"; "meta" for aot). `capture_texts` are the vendor's own wordings.
+    """
+
+    backend: str
+    target: str  # "cuda:90" for aot, "" elsewhere
+    visible_env: tuple[str, ...]
+    runtime: str
+    timer: Literal["compile", "direct", "cuda_graph"]
+    l2: Literal["none", "warm", "flushed"]
+    plugins: tuple[str, ...]
+    sampler: str  # telemetry sampler name, "" = none
+
+
+@dataclass(frozen=True)
+class Cell:
+    """(round, op, side): complete and replayable. Paths are relative to the campaign directory."""
+
+    epoch: int
+    campaign: str
+    op: str
+    round: int
+    side: Side
+    seq: int  # place in the plan
+    slot: Literal[1, 2]  # ran first or second in its round
+    lane: int
+    device: str  # index, UUID or MIG UUID, as configured
+    workload: Workload
+    provider: Provider
+    instrument: Instrument
+    measure: Measure
+    autotune: Literal["record", "replay"]
+    declared_aa: bool
+    allow_no_ir_diff: bool
+    pytest_args: tuple[str, ...]
+    telemetry_s: float = 1.0  # seconds between samples, 0 = off
+
+    @property
+    def key(self) -> str:
+        """`op/r<k>_<side>`: the cell's directory below the campaign."""
+        return f"{self.op}/r{self.round}_{self.side.name}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One (op, dtype, shape, occurrence[, config]) value of one cell.
+
+    `value` is in `unit`, full precision; None when the row is invalid, with its reason. `config` names the tuning
+    candidate where every candidate is a row (backend aot), else "". `metrics` are exact counts;
+    `variants` are fingerprint ids of the kernels this row launched.
+    """
+
+    op: str
+    dtype: str
+    shape: str
+    occurrence: int
+    config: str
+    value: Optional[float]
+    unit: Literal["ms"]
+    timer: Literal["compile", "direct", "cuda_graph"]
+    l2: Literal["none", "warm", "flushed"]
+    repeat: int
+    reason: str
+    metrics: Mapping[str, int]
+    variants: tuple[str, ...]
+
+    @property
+    def key(self) -> RowKey:
+        return RowKey(self.op, self.dtype, self.shape, self.occurrence, self.config)
+
+
+@dataclass(frozen=True, order=True)
+class RowKey:
+    """What two rows must share to be paired."""
+
+    op: str
+    dtype: str
+    shape: str
+    occurrence: int
+    config: str
+
+    def __str__(self) -> str:
+        number = f" #{self.occurrence}" if self.occurrence else ""
+        config = f" {self.config}" if self.config else ""
+        return f"{self.op} {self.dtype} {self.shape}{number}{config}"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something a row or cell must be judged by. `row` is str(RowKey), "" when it concerns the whole cell."""
+
+    code: str
+    row: str
+    detail: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One compiled specialization: kernel, signature, constants and options are its identity.
+
+    `stages` maps stage name (in compile order) to the SHA-256 of its text, locations stripped; `code` is the
+    SHA-256 of the code sections of the binary ("" where the format is unknown). `metrics` are exact counts.
+    """
+
+    id: str
+    kernel: str
+    signature: str
+    options: str
+    stages: Mapping[str, str]
+    code: str
+    metrics: Mapping[str, int]
+    compiled: bool  # False: came from a cache
+    launched: bool
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What one cell compiled and launched."""
+
+    variants: tuple[Variant, ...]
+    compile_count: int
+    cache_hits: int
+
+
+GateVerdict = Literal["NO_CODE_CHANGE", "IR_DIFF_SAME_CODE", "CODE_CHANGED", "IR_UNKNOWN"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Did the switch change any generated code of this op? `stage` is the first stage that differs, or ""."""
+
+    op: str
+    verdict: GateVerdict
+    stage: str
+    reason: str
+    variants_compared: int
+    variants_changed: int
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TunedConfig:
+    """A tuner's choice: keyword values and launch options of one candidate."""
+
+    kwargs: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TunedKey:
+    """What one tuner did for one key. `winner` is None where nothing can be timed (aot): replay the candidates."""
+
+    tuner: Literal["triton", "libtuner"]
+    kernel: str
+    source_hash: str
+    key: str
+    candidates_hash: str
+    candidates: tuple[TunedConfig, ...]
+    winner: Optional[TunedConfig]
+
+
+@dataclass(frozen=True)
+class AutotuneRecord:
+    """`autotune.json`: what round 0 recorded and every measured cell replays."""
+
+    op: str
+    build: str  # triton version and libtriton digest it was recorded under
+    timer: str
+    recorded_under: Literal["exclusive"]
+    keys: tuple[TunedKey, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    """How one attempt at a cell ended; `status.json` when the outcome is terminal."""
+
+    campaign: str
+    op: str
+    round: int
+    side: SideName
+    outcome: Outcome
+    rc: int
+    reason: str
+    elapsed_s: float
+    success: int
+    failed: int
+    rows_expected: Optional[int]
+    markers: Mapping[str, int]
+    seq: int  # nth cell started on its device, by this campaign
+    attempt: int
+    started_at: str  # ISO 8601, UTC
+    ended_at: str
+    device: str  # UUID, or what stands for one
+    phases_s: Mapping[str, float]
+    evidence_sha256: Mapping[str, str]
+
+
+class Role(str, Enum):
+    """What caliber does with an identity field."""
+
+    COMPARED = "compared"
+    AXIS = "axis"  # expected to differ: the switch, the compiler build
+    EVIDENCE = "evidence"  # recorded, never compared
+
+
+def _compared() -> Any:
+    return field(metadata={"role": Role.COMPARED})
+
+
+def _axis() -> Any:
+    return field(metadata={"role": Role.AXIS})
+
+
+def _evidence() -> Any:
+    return field(metadata={"role": Role.EVIDENCE})
+
+
+def require_roles(cls: type) -> type:
+    """Class decorator: a field without a role does not compile (design, decision 7)."""
+    for item in dataclasses.fields(cls):
+        if "role" not in item.metadata:
+            raise TypeError(f"{cls.__name__}.{item.name} declares no role; use _compared(), _axis() or _evidence()")
+    return cls
+
+
+@require_roles
+@dataclass(frozen=True)
+class Identity:
+    """What the target process observed about itself; effective values, never requested ones."""
+
+    epoch: int = _compared()
+    backend: str = _compared()
+    target: str = _compared()
+    device_model: str = _compared()
+    device_uuid: str = _compared()
+    driver: str = _compared()
+    runtime: str = _compared()
+    python: str = _compared()  # version; the path is an axis
+    torch: str = _compared()
+    provider: str = _compared()
+    provider_digest: str = _compared()
+    harness_digest: str = _compared()
+    plugins: tuple[str, ...] = _compared()
+    timer: str = _compared()
+    l2: str = _compared()
+    level: str = _compared()
+    shapes: str = _compared()
+    dtypes: tuple[str, ...] = _compared()
+    direct_repeat: int = _compared()
+    warmup_ms: int = _compared()
+    rep_ms: int = _compared()
+    tuner_cache: str = _compared()
+    autotune_mode: str = _compared()
+    autotune_digest: str = _compared()
+    compile_cache: str = _compared()  # "cold" or "warm" as found at start
+    env: Mapping[str, str] = _compared()  # relevant variables other than the switch
+    switch: Mapping[str, Optional[str]] = _axis()  # the variables either side names, as seen (None = unset)
+    executable: str = _axis()
+    pythonpath: tuple[str, ...] = _axis()
+    triton: str = _axis()
+    triton_digest: str = _axis()  # SHA-256 over triton's *.py and libtriton
+    host: str = _evidence()
+    pid: int = _evidence()
+    started_at: str = _evidence()
+    cuda_visible: str = _evidence()
+
+
+def identity_fields(role: Role) -> tuple[str, ...]:
+    """The names of the identity fields with `role`, in declaration order."""
+    return tuple(item.name for item in dataclasses.fields(Identity) if item.metadata["role"] is role)
+
+
+@dataclass(frozen=True)
+class Seal:
+    """`seal.json`: what a campaign was started with. A later run with anything else is refused."""
+
+    epoch: int
+    campaign: str
+    manifest_digest: str
+    config_digest: str
+    harness_digest: str
+    provider_digest: str
+    created_at: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One line of the plan; the complete cell is `<key>/cell.json`."""
+
+    key: str
+    seq: int
+    slot: Literal[1, 2]
+    lane: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`plan.json`: every cell of a campaign, in the order it should run."""
+
+    campaign: str
+    devices: tuple[str, ...]  # lane i runs on devices[i]
+    cells: tuple[Planned, ...]
+
+
+@dataclass(frozen=True)
+class CellEvidence:
+    """A planned cell and all that was found of it. `status` is None until it ended terminally."""
+
+    cell: Cell
+    status: Optional[Status]
+    identity: Optional[Identity]
+    fingerprint: Optional[Fingerprint]
+    rows: tuple[Row, ...]
+    events: tuple[Event, ...]
+
+
+#: JSON values that a dataclass field may hold untyped (tuner arguments).
+Json = Union[None, bool, int, float, str, list[Any], dict[str, Any]]

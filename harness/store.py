@@ -1,0 +1,168 @@
+"""Files of a campaign: where each lies, how it is read whole. Read-only, except `write_status_table`.
+
+    results/<campaign>/<op>/r<k>_<side>/{cell.json, status.json, attempts/<n>/...}
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness import codec
+from harness.records import (
+    Cell,
+    CellEvidence,
+    Event,
+    Fingerprint,
+    Gate,
+    Identity,
+    Marker,
+    Plan,
+    Refusal,
+    Row,
+    Side,
+    Status,
+)
+
+
+class StoreError(Refusal):
+    """A file of a campaign that is not there."""
+
+
+EVIDENCE = ("rows.jsonl", "events.jsonl", "run_identity.json", "fingerprint.json", "telemetry.csv", "run.log")
+
+
+def cell_directory(campaign: Path, op: str, round_: int, side: str) -> Path:
+    """The directory of one cell."""
+    return campaign / op / f"r{round_}_{side}"
+
+
+def read_plan(campaign: Path) -> Plan:
+    """The plan of a started campaign."""
+    path = campaign / "plan.json"
+    if not path.exists():
+        raise StoreError(f"{path}: no such campaign here; start it with snakemake, or name its directory")
+    return codec.read(Plan, path)
+
+
+def status(directory: Path) -> Status | None:
+    """The terminal status of a cell, or None."""
+    path = directory / "status.json"
+    return codec.read(Status, path) if path.exists() else None
+
+
+def attempts(directory: Path) -> list[Path]:
+    """The attempts at a cell, oldest first."""
+    found = (path for path in (directory / "attempts").glob("*") if path.name.isdigit())
+    return sorted(found, key=lambda path: int(path.name))
+
+
+def last_attempt(directory: Path) -> Status | None:
+    """How the newest attempt ended; None when there is none, or it is running or was killed with its runner."""
+    found = attempts(directory)
+    return status(found[-1]) if found else None
+
+
+def rows(attempt: Path) -> tuple[Row, ...]:
+    """Every finished row of an attempt."""
+    path = attempt / "rows.jsonl"
+    return tuple(codec.read_lines(Row, path)) if path.exists() else ()
+
+
+def events(attempt: Path) -> tuple[Event, ...]:
+    """Every event of an attempt."""
+    path = attempt / "events.jsonl"
+    return tuple(codec.read_lines(Event, path)) if path.exists() else ()
+
+
+def fingerprint(directory: Path) -> Fingerprint | None:
+    """What the promoted attempt of a cell compiled and launched."""
+    ended = status(directory)
+    path = directory / "attempts" / str(ended.attempt) / "fingerprint.json" if ended else None
+    return codec.read(Fingerprint, path) if path and path.exists() else None
+
+
+def gate(campaign: Path, op: str) -> Gate | None:
+    """The gate of an op, once a cell of round 2 asked for it."""
+    path = campaign / op / "gate.json"
+    return codec.read(Gate, path) if path.exists() else None
+
+
+def evidence(campaign: Path, key: str) -> CellEvidence:
+    """All that was found of one planned cell."""
+    directory = campaign / key
+    cell = codec.read(Cell, directory / "cell.json")
+    ended = status(directory)
+    if ended is None:
+        return CellEvidence(cell, None, None, None, (), ())
+    attempt = directory / "attempts" / str(ended.attempt)
+    identity = attempt / "run_identity.json"
+    return CellEvidence(
+        cell=cell,
+        status=ended,
+        identity=codec.read(Identity, identity) if identity.exists() else None,
+        fingerprint=fingerprint(directory),
+        rows=rows(attempt),
+        events=events(attempt),
+    )
+
+
+def op_evidence(campaign: Path, plan: Plan, op: str) -> tuple[CellEvidence, ...]:
+    """The cells of one op, in plan order."""
+    return tuple(evidence(campaign, cell.key) for cell in plan.cells if cell.key.split("/")[0] == op)
+
+
+def ops(plan: Plan) -> tuple[str, ...]:
+    """The ops of a plan, in order."""
+    return tuple(dict.fromkeys(cell.key.split("/")[0] for cell in plan.cells))
+
+
+def switch_text(side: Side) -> str:
+    """The side's part of the switch, for a table: `X=1`, `-X` where X is unset, `+lib` for an import path."""
+    parts = [f"-{key}" if value is None else f"{key}={value}" for key, value in side.env.items()]
+    return " ".join(parts + [f"+{path}" for path in side.pythonpath]) or "(none)"
+
+
+STATUS_COLUMNS = (
+    "campaign", "round", "op", "side", "switch", "rc", "outcome", "elapsed_s", "success", "failed",
+    *(marker.value for marker in Marker), "seq", "started_at", "device", "reason",
+)  # fmt: skip
+
+
+def status_rows(campaign: Path, plan: Plan) -> Iterator[dict[str, str]]:
+    """One row per planned cell; a cell that has not ended has the outcome "missing" or that of its last attempt."""
+    for planned in plan.cells:
+        directory = campaign / planned.key
+        cell = codec.read(Cell, directory / "cell.json")
+        yield _status_row(cell, status(directory) or last_attempt(directory))
+
+
+def write_status_table(campaign: Path) -> Path:
+    """Derive `status.tsv`, whole and atomic."""
+    path = campaign / "status.tsv"
+    codec.write_text(path, tsv(STATUS_COLUMNS, status_rows(campaign, read_plan(campaign))))
+    return path
+
+
+def tsv(columns: tuple[str, ...], lines: Iterable[dict[str, str]]) -> str:
+    """Tab-separated text with a header."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, delimiter="\t", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return stream.getvalue()
+
+
+def _status_row(cell: Cell, ended: Status | None) -> dict[str, str]:
+    row = dict.fromkeys(STATUS_COLUMNS, "")
+    row |= {"campaign": cell.campaign, "round": str(cell.round), "op": cell.op, "side": cell.side.name}
+    row |= {"switch": switch_text(cell.side), "outcome": "missing"}
+    if ended is None:
+        return row
+    row |= {name: str(getattr(ended, name)) for name in ("rc", "success", "failed", "seq", "started_at", "device")}
+    row |= {marker.value: str(ended.markers.get(marker.value, 0)) for marker in Marker}
+    row |= {"outcome": ended.outcome.value, "elapsed_s": f"{ended.elapsed_s:.3f}"}
+    row |= {"reason": " ".join(ended.reason.split())}
+    return row

@@ -1,0 +1,95 @@
+"""process: a child never outlives its limits or its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness import process
+
+PRINT_PID = "import os, sys, time; print(os.getpid(), flush=True); "
+
+
+def run(tmp_path: Path, code: str, timeout_s: float = 20.0) -> process.Ended:
+    return process.run_group(
+        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ, log=tmp_path / "log", timeout_s=timeout_s
+    )
+
+
+def pids(log: Path) -> list[int]:
+    return [int(word) for word in log.read_text().split()]
+
+
+def gone(pid: int, within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def wait_for(condition, within_s: float = 10.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "condition never held"
+        time.sleep(0.02)
+
+
+def test_a_child_that_ends_is_reported_with_its_code_and_log(tmp_path):
+    ended = run(tmp_path, "print('hello'); raise SystemExit(3)")
+    assert (ended.rc, ended.timed_out, ended.interrupted) == (3, False, "")
+    assert (tmp_path / "log").read_text() == "hello\n"
+
+
+def test_a_hung_child_is_ended_with_its_whole_group(tmp_path):
+    code = PRINT_PID + "import subprocess; subprocess.Popen([sys.executable, '-c', %r]); time.sleep(60)"
+    ended = run(tmp_path, code % (PRINT_PID + "time.sleep(60)"), timeout_s=1.5)
+    assert ended.timed_out
+    found = pids(tmp_path / "log")
+    assert len(found) == 2
+    assert all(gone(pid) for pid in found)
+
+
+def test_a_child_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "GRACE_S", 0.3)
+    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + PRINT_PID + "time.sleep(60)"
+    ended = run(tmp_path, code, timeout_s=1.5)
+    assert ended.rc == -signal.SIGKILL
+
+
+def test_a_grandchild_left_behind_does_not_hold_the_device(tmp_path):
+    code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', %r])" % (PRINT_PID + "time.sleep(60)")
+    run(tmp_path, code + "; import time; time.sleep(0.5)")
+    assert all(gone(pid) for pid in pids(tmp_path / "log"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="subreapers and parent-death signals are Linux")
+def test_a_grandchild_in_a_session_of_its_own_is_found_and_ended(tmp_path):
+    runner = f"""
+import sys, os; from pathlib import Path; from harness import process
+process.adopt_orphans()
+code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {PRINT_PID + 'time.sleep(60)'!r}], start_new_session=True); time.sleep(0.5)"
+process.run_group([sys.executable, "-c", code], cwd=Path({str(tmp_path)!r}), env=os.environ, log=Path({str(tmp_path)!r}) / "log", timeout_s=20)
+"""
+    subprocess.run([sys.executable, "-c", runner], check=True, cwd=Path(__file__).parent.parent)
+    assert all(gone(pid) for pid in pids(tmp_path / "log"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="parent-death signals are Linux")
+def test_the_child_dies_when_its_runner_is_killed(tmp_path):
+    runner = f"""
+import sys, os; from pathlib import Path; from harness import process
+process.run_group([sys.executable, "-c", {PRINT_PID + "time.sleep(60)"!r}], cwd=Path({str(tmp_path)!r}), env=os.environ, log=Path({str(tmp_path)!r}) / "log", timeout_s=60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", runner], cwd=Path(__file__).parent.parent)
+    log = tmp_path / "log"
+    wait_for(lambda: log.exists() and log.read_text().endswith("\n"))
+    parent.kill()
+    parent.wait()
+    assert gone(pids(log)[0])

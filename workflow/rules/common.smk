@@ -1,0 +1,57 @@
+"""What every rule shares: the prepared campaign, and paths. Logic lives in harness/, where it can be tested."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(workflow.basedir).parent))
+
+from harness import campaign as campaigns
+from harness import plan as plans
+from harness import finish
+
+campaigns.refuse_flags(sys.argv)
+campaigns.refuse_settings(workflow.dag_settings, workflow.execution_settings)
+CAMPAIGN = campaigns.prepare(config)
+campaigns.require_lanes(CAMPAIGN, dict(workflow.resource_settings.resources))
+
+campaigns.write_judge(CAMPAIGN.config, only_if_present=True)
+
+RESULTS = CAMPAIGN.directory.as_posix()
+REPORT = f"{RESULTS}/report.md"
+HELD = []  # the campaign lock, open for the life of the main process
+
+
+wildcard_constraints:
+    op="|".join(CAMPAIGN.ops),
+    round=r"\d+",
+    side="[AB]",
+
+
+def get_statuses(op=None):
+    return [f"{RESULTS}/{key}/status.json" for key, cell in CAMPAIGN.cells.items() if op in (None, cell.op)]
+
+
+def get_needed(wildcards):
+    keys = plans.needs(wildcards.op, int(wildcards.round), wildcards.side)
+    return [ancient(f"{RESULTS}/{key}/status.json") for key in keys]
+
+
+def get_key(wildcards):
+    return f"{wildcards.op}/r{wildcards.round}_{wildcards.side}"
+
+
+def get_priority(wildcards):
+    return CAMPAIGN.priority(get_key(wildcards))
+
+
+def get_lane(lane):
+    return lambda wildcards: int(CAMPAIGN.cells[get_key(wildcards)].lane == lane)
+
+
+def start_campaign():
+    campaigns.refuse_settings(workflow.dag_settings, workflow.execution_settings)
+    HELD.append(campaigns.start(CAMPAIGN))
+
+
+def finish_campaign():
+    finish.finish(CAMPAIGN)

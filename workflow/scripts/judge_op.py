@@ -1,0 +1,11 @@
+"""Judge one operator: its cells in, its verdict.json out."""
+
+import sys
+from pathlib import Path
+
+sys.stderr = open(snakemake.log[0], "w")
+
+from harness import finish
+
+verdict = Path(snakemake.output[0])
+finish.judge(verdict.parent.parent, verdict.parent.name)

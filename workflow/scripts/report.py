@@ -1,0 +1,10 @@
+"""Render the report of a campaign from its verdicts."""
+
+import sys
+from pathlib import Path
+
+sys.stderr = open(snakemake.log[0], "w")
+
+from harness import finish
+
+finish.report(Path(snakemake.output[0]).parent)
