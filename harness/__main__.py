@@ -95,13 +95,13 @@ def _report(arguments: argparse.Namespace) -> int:
 
     for op in finish.judgeable(arguments.campaign):
         finish.judge(arguments.campaign, op)
-    return int(finish.report(arguments.campaign, show=True))
+    return int(finish.show(arguments.campaign))
 
 
 def _summary(arguments: argparse.Namespace) -> int:
     from harness import config, finish
 
-    return int(finish.report(config.load(arguments.config).directory, show=True))
+    return int(finish.show(config.load(arguments.config).directory))
 
 
 def _telemetry(arguments: argparse.Namespace) -> int:

@@ -74,6 +74,10 @@ def prepare(data: Mapping[str, Any], base: Path | None = None) -> Campaign:
 def build(settings: Config) -> Campaign:
     """Manifest, backend and provider facts put together."""
     manifest = load(settings.manifest)
+    if not manifest.sealed:
+        raise CampaignError(
+            f"{settings.manifest}: is not sealed; review it, then `caliber seal {os.path.relpath(settings.manifest)}`"
+        )
     if manifest.provider != settings.provider:
         raise CampaignError(
             f"{settings.manifest}: is for provider {manifest.provider!r}, the config says {settings.provider!r}; "

@@ -7,51 +7,24 @@ Every attempt leaves `attempts/<n>/status.json`; only a terminal outcome becomes
 from __future__ import annotations
 
 import argparse
-import datetime
-import hashlib
-import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from harness import backends, codec, fingerprint, preflight, process, progress, providers, seal, store
-from harness.lease import DeviceBusy, Lease
+from harness import backends, codec, fingerprint, preflight, process, providers, seal, store
+from harness.attempt import Place, claim, digests, environment, expected_rows, next_seq, now, promote, tail
+from harness.backends.device import DeviceError
+from harness.lease import DeviceBusy, Lease, LeaseError
 from harness.outcome import Found, classify, exit_code
 from harness.process import Ended, Interrupted
-from harness.records import Cell, ExitCode, Gate, Judge, Marker, Outcome, Status
+from harness.records import ExitCode, Gate, Judge, Marker, Outcome, Status
 
 BUSY_WAIT_S = 10.0
-LOG_TAIL_BYTES = 65536
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where one attempt at a cell works. All paths absolute."""
-
-    cell: Cell
-    campaign: Path
-    directory: Path
-    attempt: Path
-
-    @property
-    def scratch(self) -> Path:
-        return self.attempt / "scratch"
-
-    @property
-    def root(self) -> Path:
-        """The provider's root: absolute, or inside the campaign (the frozen builtin operators)."""
-        return self.campaign / self.cell.provider.root
-
-    @property
-    def record(self) -> Path:
-        """The tuning record of the op: replayed by measured cells, written by round 0."""
-        return self.campaign / self.cell.op / "autotune.json"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,18 +64,6 @@ def run(path: Path) -> int:
     return int(exit_code(status.outcome))
 
 
-def claim(path: Path) -> Place:
-    """Make the next attempt directory of the cell, with the cell's complete description in it."""
-    cell = codec.read(Cell, path)
-    directory = path.parent if path.parent.parent.name != "attempts" else path.parent.parent.parent
-    numbers = [int(found.name) for found in store.attempts(directory)]
-    attempt = directory / "attempts" / str(max(numbers, default=0) + 1)
-    attempt.mkdir(parents=True)  # exclusive: two runners never share an attempt
-    codec.write(attempt / "cell.json", cell)
-    (attempt / progress.RUNNER).write_text(f"{socket.gethostname()} {os.getpid()}\n", encoding="utf-8")
-    return Place(cell, directory.parent.parent, directory, attempt)
-
-
 def attempt(place: Place, status: Status) -> Status:
     """Everything between claiming and promoting; returns the status with outcome and counts filled in."""
     skip = reason_to_skip(place)
@@ -120,10 +81,19 @@ def attempt(place: Place, status: Status) -> Status:
     except DeviceBusy as busy:
         return replace(status, outcome=Outcome.BUSY, reason=str(busy))
     except preflight.PreflightFailed as failed:
-        print(failed, flush=True)
-        (place.attempt / "run.log").write_text(f"{failed}\n", encoding="utf-8")
-        markers = {**status.markers, Marker.PREFLIGHT_FAILED.value: 1}
-        return replace(status, outcome=Outcome.PREFLIGHT, reason=str(failed), markers=markers)
+        return refused(place, status, failed)
+    except DeviceError as error:
+        return refused(place, status, preflight.PreflightFailed("device", error.observed, error.remedy))
+    except LeaseError as error:
+        return refused(place, status, preflight.PreflightFailed("lease", str(error), "make it writable"))
+
+
+def refused(place: Place, status: Status, failed: preflight.PreflightFailed) -> Status:
+    """The environment was refused: said on stdout, in run.log and in the status, whoever redirects what."""
+    print(failed, flush=True)
+    (place.attempt / "run.log").write_text(f"{failed}\n", encoding="utf-8")
+    markers = {**status.markers, Marker.PREFLIGHT_FAILED.value: 1}
+    return replace(status, outcome=Outcome.PREFLIGHT, reason=str(failed), markers=markers)
 
 
 def reason_to_skip(place: Place) -> tuple[Mapping[str, int], str] | None:
@@ -157,36 +127,6 @@ def ask_gate(place: Place) -> Gate:
         found = fingerprint.gate(place.cell.op, store.fingerprint(op / "r1_A"), store.fingerprint(op / "r1_B"))
         codec.write(op / "gate.json", found)
     return found
-
-
-def environment(place: Place, visible: str) -> dict[str, str]:
-    """The target's whole environment: ours, the device, private caches, the provider's, then the side's switch last."""
-    cell = place.cell
-    env = {key: value for key, value in os.environ.items() if not key.startswith("CALIBER_")}
-    frozen = str(place.campaign / "frozen")
-    env |= {name: visible for name in cell.instrument.visible_env}
-    env |= {
-        "CALIBER_CELL": str(place.attempt / "cell.json"),
-        "CALIBER_ATTEMPT": str(place.attempt),
-        "CALIBER_AUTOTUNE": str(place.record),
-        "CALIBER_RUNTIME": cell.instrument.runtime,
-        "TRITON_CACHE_DIR": str(place.scratch / "triton"),
-        "PYTHONPATH": os.pathsep.join([frozen, *cell.side.pythonpath, *provider_path(place)]),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "LC_ALL": "C.UTF-8",
-    }
-    env |= providers.get(cell.provider.name).environment(place.scratch, cell.measure)
-    for name, value in cell.side.env.items():
-        env.pop(name, None)
-        if value is not None:
-            env[name] = value
-    return env
-
-
-def provider_path(place: Place) -> tuple[str, ...]:
-    """Import paths the provider's benchmarks need."""
-    return providers.get(place.cell.provider.name).python_path(place.root)
 
 
 def check(place: Place, env: Mapping[str, str]) -> None:
@@ -265,48 +205,6 @@ def conclude(place: Place, status: Status, ended: Ended) -> Status:
     )
 
 
-def expected_rows(place: Place) -> int | None:
-    """How many rows round 0 found for this op; None in round 0 itself."""
-    if place.cell.round == 0:
-        return None
-    recorded = place.campaign / place.cell.op / "r0_A"
-    ended = store.status(recorded)
-    return len(store.rows(recorded / "attempts" / str(ended.attempt))) if ended else None
-
-
-def digests(attempt: Path) -> dict[str, str]:
-    """SHA-256 of each evidence file, so that a verdict can say what it rests on."""
-    found = (attempt / name for name in store.EVIDENCE)
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found if path.exists()}
-
-
-def tail(log: Path) -> str:
-    """The end of the log, for the reason of a failure."""
-    data = log.read_bytes()[-LOG_TAIL_BYTES:] if log.exists() else b""
-    return data.decode("utf-8", "replace")
-
-
-def next_seq(place: Place, device: str) -> int:
-    """How many cells of this campaign the device has started, this one included. The lease makes it race-free."""
-    path = place.campaign / "lanes" / f"{device.replace('/', '_')}.seq"
-    number = (int(path.read_text()) if path.exists() else 0) + 1
-    codec.write_text(path, f"{number}\n")
-    return number
-
-
-def promote(place: Place, status: Status) -> bool:
-    """Write the attempt's status; make it the cell's when terminal and the cell has none. False when it has one."""
-    codec.write(place.attempt / "status.json", status)
-    if not status.outcome.terminal:
-        return False
-    if (place.directory / "status.json").exists():
-        return False
-    if status.outcome is Outcome.RECORDED:
-        codec.write_text(place.record, codec.read_text(place.attempt / "autotune.json"))
-    codec.write(place.directory / "status.json", status)
-    return True
-
-
 def line(place: Place, status: Status, promoted: bool) -> str:
     """What a person following the campaign reads about this cell."""
     total = len(store.read_plan(place.campaign).cells) if (place.campaign / "plan.json").exists() else 0
@@ -316,11 +214,6 @@ def line(place: Place, status: Status, promoted: bool) -> str:
     kept = "" if promoted or not status.outcome.terminal else " (kept as an attempt: the cell has a status already)"
     where = "" if status.outcome.terminal else f" [{place.attempt}]"
     return f"{number}{place.cell.key} {status.outcome.value}{rows} in {status.elapsed_s:.1f} s{reason}{kept}{where}"
-
-
-def now() -> str:
-    """This instant, ISO 8601, UTC."""
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
 
 
 if __name__ == "__main__":

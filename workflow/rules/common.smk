@@ -51,7 +51,9 @@ def get_lane(lane):
 def start_campaign():
     campaigns.refuse_settings(workflow.dag_settings, workflow.execution_settings)
     HELD.append(campaigns.start(CAMPAIGN))
+    for line in finish.preflight_sides(CAMPAIGN):
+        print(f"caliber: {line}", flush=True)
 
 
-def finish_campaign():
-    finish.finish(CAMPAIGN)
+def finish_campaign(complete):
+    finish.finish(CAMPAIGN, complete)

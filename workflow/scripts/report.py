@@ -7,4 +7,4 @@ sys.stderr = open(snakemake.log[0], "w")
 
 from harness import finish
 
-finish.report(Path(snakemake.output[0]).parent)
+finish.render(Path(snakemake.output[0]).parent)

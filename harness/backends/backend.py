@@ -1,0 +1,82 @@
+"""What a backend is: one frozen value of vendor facts. Declared here, copied into cells by the plan, obeyed by plugins.
+
+Nothing else in caliber asks "is this CUDA": a capability that is not declared does not exist.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.backends import device
+from harness.backends.device import Device, DeviceError
+from harness.backends.tool import RunTool, ToolError, run_tool
+
+CaptureClass = Literal["recoverable", "fatal", "poisoned"]
+
+
+@dataclass(frozen=True)
+class CaptureTexts:
+    """The vendor's own wordings of a failed graph capture; one vendor's are never guessed for another.
+
+    recoverable: this row falls back to direct timing. fatal: the kernel itself failed, so a fallback latency would
+    report a broken kernel as a measurement. poisoned: the attempt left the process unusable.
+    """
+
+    recoverable: tuple[str, ...] = ()
+    fatal: tuple[str, ...] = ()
+    poisoned: tuple[str, ...] = ()
+
+    def classify(self, message: str) -> CaptureClass:
+        """The class of an error message; an unknown wording is fatal, the only answer that invents no latency."""
+        if any(text in message for text in self.fatal):
+            return "fatal"
+        if any(text in message for text in self.poisoned):
+            return "poisoned"
+        return "recoverable" if any(text in message for text in self.recoverable) else "fatal"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One vendor. `runtime` is the torch device module; `find` lists devices by the vendor tool, for a target text.
+
+    `plugins` are planned first, before the common ones. `sampler` names a telemetry sampler, "" = none. `tool` is
+    what is looked for on PATH ("" = nothing), `remedy` the way out when no device is found.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    visible_env: tuple[str, ...]
+    runtime: str
+    capture: bool
+    capture_texts: CaptureTexts
+    plugins: tuple[str, ...]
+    sampler: str
+    tool: str
+    remedy: str
+    find: Callable[[RunTool, str], tuple[Device, ...]]
+
+    def devices(
+        self, target: str = "", *, run: RunTool = run_tool, environ: Mapping[str, str] | None = None
+    ) -> tuple[Device, ...]:
+        """What this process may use, in the vendor tool's order. DeviceError when the tool cannot say."""
+        try:
+            found = self.find(run, target)
+        except ToolError as error:
+            raise DeviceError(str(error), self.remedy) from None
+        return device.fenced(found, self.visible_env, os.environ if environ is None else environ)
+
+    def resolve(
+        self, token: str, target: str = "", *, run: RunTool = run_tool, environ: Mapping[str, str] | None = None
+    ) -> Device:
+        """The device that `token` names. DeviceError names the token, what exists, and what hides the others."""
+        environ = os.environ if environ is None else environ
+        try:
+            return device.resolve(token, self.devices(target, run=run, environ=environ))
+        except DeviceError as error:
+            fence = " ".join(f"{name}={environ[name]}" for name in self.visible_env if name in environ)
+            if not fence:
+                raise
+            raise DeviceError(f"{error.observed} (with {fence})", error.remedy) from None

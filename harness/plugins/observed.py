@@ -1,0 +1,142 @@
+"""What a target process can see of itself: its device, driver, compiler build and harness. Facts, no judgement."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+#: Variables that change what is compiled, tuned or timed.
+ENV_PREFIXES = (
+    "TRITON_", "FLAGTREE_", "FLAGGEMS_", "GEMS_", "USE_", "MLIR_", "LLVM_", "PTXAS_", "NVPTX_", "DISABLE_", "AMDGCN_",
+    "MUSA_", "MTCC_", "ASCEND_", "PYTORCH_", "CUBLAS_", "NVIDIA_TF32_",
+)  # fmt: skip
+ENV_SUFFIX = "_VISIBLE_DEVICES"
+ENV_NAMES = ("CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "OMP_NUM_THREADS")
+#: Different in every cell by construction, or telling where and not what.
+ENV_NOT_COMPARED = ("TRITON_CACHE_DIR", "TRITON_HOME", "FLAGGEMS_CACHE_DIR", "FLAGGEMS_DB_URL", "FLAGGEMS_SOURCE_DIR")
+READ_BYTES = 1 << 22
+
+
+def relevant_env(left_out: Iterable[str]) -> dict[str, str]:
+    """The variables that two comparable processes must share, less those named in `left_out`."""
+    dropped = {*ENV_NOT_COMPARED, *left_out}
+    return {name: os.environ[name] for name in sorted(os.environ) if _is_relevant(name) and name not in dropped}
+
+
+def _is_relevant(name: str) -> bool:
+    return name in ENV_NAMES or name.startswith(ENV_PREFIXES) or name.endswith(ENV_SUFFIX)
+
+
+def device(runtime: str) -> tuple[str, str]:
+    """(model, uuid) of the current device of torch.<runtime>; ("", "") for "meta", which has none."""
+    if runtime == "meta":
+        return "", ""
+    interface = getattr(importlib.import_module("torch"), runtime)
+    properties = interface.get_device_properties(interface.current_device())
+    uuid = str(getattr(properties, "uuid", ""))
+    bare = runtime == "cuda" and not _torch_version("hip") and re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4,12}){4}", uuid)
+    return str(properties.name), f"GPU-{uuid}" if bare else uuid  # as the vendor's own tools write it
+
+
+def driver_version(runtime: str) -> str:
+    """The kernel driver's version as the vendor writes it ("580.159.04"), else CUDA's number; "" where unknown."""
+    if runtime != "cuda":
+        return ""
+    if _torch_version("hip"):
+        return _first_line("/sys/module/amdgpu/version")
+    return _nvml_driver() or _cuda_driver()
+
+
+def runtime_version() -> str:
+    """`cuda 13.0`, `hip 6.4`, `musa 4.3`: what this torch was built for; "" for a CPU build."""
+    found = ((name, _torch_version(name)) for name in ("cuda", "hip", "musa", "cann"))
+    return " ".join(f"{name} {version}" for name, version in found if version)
+
+
+@cache
+def triton_digest() -> str:
+    """SHA-256 over the names and bytes of triton's *.py and of libtriton. Half a second: libtriton has 460 MB."""
+    home = _triton_home()
+    files = (path for pattern in ("**/*.py", "_C/libtriton*.so") for path in home.glob(pattern))
+    return _digest((path.relative_to(home).as_posix(), path) for path in files)
+
+
+def triton_build() -> str:
+    """`<version> <12 digits of the library's SHA-256>`."""
+    libraries = sorted(_triton_home().glob("_C/libtriton*.so"))
+    digest = _file_sha256(libraries[0])[:12] if libraries else "without-library"
+    return f"{importlib.import_module('triton').__version__} {digest}"
+
+
+def loaded_digest(package: str) -> str:
+    """SHA-256 over names and sources of the modules of `package` that this process has loaded."""
+    loaded = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{package}.")}
+    return _digest((name, Path(str(module.__file__))) for name, module in loaded.items())
+
+
+def _digest(files: Iterable[tuple[str, Path]]) -> str:
+    digest = hashlib.sha256()
+    for name, path in sorted(files):
+        digest.update(f"{name} {_file_sha256(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of one file."""
+    return _file_sha256(Path(path))
+
+
+@cache
+def _file_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while block := stream.read(READ_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _triton_home() -> Path:
+    return Path(str(importlib.import_module("triton").__file__)).parent
+
+
+def _torch_version(name: str) -> str:
+    return str(getattr(importlib.import_module("torch").version, name, None) or "")
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()[0].strip()
+    except (OSError, IndexError):
+        return ""
+
+
+def _nvml_driver() -> str:
+    library = _library("libnvidia-ml.so.1")
+    if library is None or library.nvmlInit_v2() != 0:
+        return ""
+    text = ctypes.create_string_buffer(96)
+    found = library.nvmlSystemGetDriverVersion(text, ctypes.c_uint(len(text))) == 0
+    library.nvmlShutdown()
+    return text.value.decode() if found else ""
+
+
+def _cuda_driver() -> str:
+    library, number = _library("libcuda.so.1"), ctypes.c_int()
+    if library is None or library.cuDriverGetVersion(ctypes.byref(number)) != 0:
+        return ""
+    return f"cuda {number.value // 1000}.{number.value % 1000 // 10}"
+
+
+def _library(name: str) -> Any:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None

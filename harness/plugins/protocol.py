@@ -1,0 +1,191 @@
+"""The benchmark protocol as seen from outside: whose latency is being asked for, and what a reading becomes a row of.
+
+FlagGems and the builtin provider share one protocol (class Benchmark: get_input_iter, record_shapes, get_latency, run).
+Instances are wrapped, not the class, so that subclasses with their own get_latency or run are covered too. It must not
+know how a reading is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.plugins import session
+from harness.plugins.variants import observer
+from harness.records import Row, RowKey
+
+MODULES = ("benchmark.base", "benchmark.performance_utils")  # FlagGems from 5.3 on, and before
+METRIC = "latency"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One value a timer made, in ms (None with a reason). `variants` are the cache hashes of what it launched."""
+
+    config: str
+    value: float | None
+    timer: Literal["compile", "direct", "cuda_graph"]
+    l2: Literal["none", "warm", "flushed"]
+    repeat: int
+    reason: str
+    variants: tuple[str, ...]
+
+
+class Asking:
+    """What the provider is asking right now: the latency of one shape. `readings` are the timer's answers so far."""
+
+    def __init__(self, name: tuple[str, str, str]) -> None:
+        self.name = name
+        self.readings: list[Reading] = []
+
+
+_asking: list[Asking] = []
+
+
+def asking() -> Asking | None:
+    """The row being asked for, or None outside get_latency."""
+    return _asking[-1] if _asking else None
+
+
+def attach() -> None:
+    """Wrap every Benchmark made from now on. Raises pytest.UsageError when the provider has none."""
+    found = [module for name, module in sys.modules.items() if f".{name}".endswith(tuple(f".{end}" for end in MODULES))]
+    classes = [module.Benchmark for module in found if hasattr(module, "Benchmark")]
+    if not classes:
+        text = f"no module {' or '.join(MODULES)} with a class Benchmark was imported by the benchmark file"
+        raise importlib.import_module("pytest").UsageError(text)
+    for cls in classes:
+        # __new__, for a subclass may have an __init__ that never calls this one.
+        cls.__new__ = staticmethod(_new)
+
+
+def _new(cls: type, *_: Any, **__: Any) -> Any:
+    benchmark: Any = object.__new__(cls)
+    benchmark.__dict__["get_input_iter"] = _with_dtype(benchmark, cls)
+    benchmark.__dict__["get_latency"] = _with_row(benchmark, cls)
+    return benchmark
+
+
+def _with_dtype(benchmark: Any, cls: Any) -> Callable[[Any], Iterator[Any]]:
+    def get_input_iter(dtype: Any) -> Iterator[Any]:
+        benchmark.__dict__["_caliber_dtype"] = _scalar(dtype)
+        # Only the operator under test is measured: the reference would double the device time, and metrics that
+        # need its latency (gbps at level comprehensive) would fail without it.
+        if METRIC in benchmark.to_bench_metrics:
+            benchmark.to_bench_metrics = [METRIC]
+        with _failures(RowKey(benchmark.op_name, _scalar(dtype), "", 0, "")):
+            yield from cls.get_input_iter(benchmark, dtype)
+
+    return get_input_iter
+
+
+def _with_row(benchmark: Any, cls: Any) -> Callable[..., Any]:
+    def get_latency(op: Any, *args: Any, **kwargs: Any) -> Any:
+        shape = shape_text(benchmark.record_shapes(*args, **kwargs))
+        name = (benchmark.op_name, benchmark.__dict__.get("_caliber_dtype", ""), shape)
+        asked = Asking(name)
+        key = session.current().number(*name)
+        session.current().row = str(key)
+        _asking.append(asked)
+        try:
+            with _failures(key):
+                latency = cls.get_latency(benchmark, op, *args, **kwargs)
+            _emit(asked, key, latency)
+            return latency
+        finally:
+            _asking.pop()
+            session.current().row = ""
+
+    return get_latency
+
+
+def _emit(asked: Asking, key: RowKey, latency: Any) -> None:
+    """The rows of one shape. A device timer's row holds what get_latency made of its reading: it may correct it."""
+    if not asked.readings:
+        planned = session.current().cell.instrument
+        reason = "TIMER_BYPASSED: get_latency did not call triton.testing.do_bench"
+        asked.readings.append(Reading("", None, planned.timer, planned.l2, 1, reason, ()))
+    timed = Counter(reading.config for reading in asked.readings)
+    for reading in {reading.config: reading for reading in asked.readings}.values():
+        own = key if not reading.config else session.current().number(*asked.name, reading.config)
+        value, reason = reading.value, reading.reason
+        if timed[reading.config] > 1:
+            value, reason = None, f"TIMER_TWICE: get_latency timed {timed[reading.config]} calls; a row is one"
+        if not reason:
+            value, reason = checked(value if reading.timer == "compile" else latency)
+        session.current().emit_row(_row(own, reading, value, reason))
+
+
+def _row(key: RowKey, reading: Reading, value: float | None, reason: str) -> Row:
+    variants = [observer().variant(hash) for hash in reading.variants]
+    metrics: Counter[str] = Counter()
+    for variant in variants:
+        metrics.update(variant.metrics)
+    return Row(
+        op=key.op,
+        dtype=key.dtype,
+        shape=key.shape,
+        occurrence=key.occurrence,
+        config=key.config,
+        value=value,
+        unit="ms",
+        timer=reading.timer,
+        l2=reading.l2,
+        repeat=reading.repeat,
+        reason=reason,
+        metrics=dict(metrics),
+        variants=tuple(variant.id for variant in variants),
+    )
+
+
+def checked(latency: Any) -> tuple[float | None, str]:
+    """(value, "") for a latency that can be one; (None, reason) for 0, less, NaN, inf or no number at all."""
+    if isinstance(latency, (int, float)) and math.isfinite(latency) and latency > 0:
+        return float(latency), ""
+    return None, f"TIMER_INVALID: latency {latency!r}"
+
+
+@contextmanager
+def _failures(key: RowKey) -> Iterator[None]:
+    """Tell which row an exception belongs to, and let it go on: the provider decides what becomes of the test."""
+    try:
+        yield
+    except BaseException as error:
+        # pytest.fail's own exception is no Exception; its skip and exit, and an interrupt, are no failures.
+        failed = isinstance(error, Exception) or type(error).__name__ == "Failed"
+        if failed and not getattr(error, "caliber_told", False):
+            code = "ROW_OOM" if _out_of_memory(error) else "ROW_FAILED"
+            session.current().emit_event(code, str(key), error=session.first_line(error))
+            error.caliber_told = True  # type: ignore[attr-defined]
+        raise
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error).lower()
+
+
+def shape_text(detail: Any) -> str:
+    """record_shapes' detail as compact JSON: sizes and tuples as lists, dtypes as bare names."""
+    return json.dumps(_shape(detail), separators=(",", ":"), ensure_ascii=False)
+
+
+def _shape(detail: Any) -> Any:
+    if isinstance(detail, Mapping):
+        return {str(key): _shape(value) for key, value in detail.items()}
+    if isinstance(detail, (tuple, list)):
+        return [_shape(item) for item in detail]
+    return _scalar(detail)
+
+
+def _scalar(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    text = str(value)  # an object's address in a key would never pair
+    return type(value).__name__ if " at 0x" in text else text.removeprefix("torch.")

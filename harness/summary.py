@@ -1,0 +1,62 @@
+"""The summary for the terminal: at most ten lines, whatever the size of the campaign. Pure text."""
+
+from __future__ import annotations
+
+from harness.findings import OpLine, OpVerdict, Verdict
+from harness.grid import flat
+from harness.records import CellEvidence, Outcome
+from harness.report import CampaignReport
+from harness.statistics import percent, words
+
+#: Up to this many ops have a line each; more are grouped by verdict.
+OPS_LISTED = 6
+#: Head, path and a line for the rest leave this many of the ten.
+GROUPS_LISTED = 7
+WIDTH = 110
+
+
+def summary(report: CampaignReport, report_path: str) -> str:
+    """Cells done, one line per op or per verdict, the path of the full report."""
+    lines = report.verdict.ops
+    body = [_op(line, report.ops[line.op]) for line in lines] if len(lines) <= OPS_LISTED else _groups(lines)
+    return "\n".join([_head(report), *body, f"report: {report_path}"]) + "\n"
+
+
+def _head(report: CampaignReport) -> str:
+    cells = [item for own in report.cells.values() for item in own]
+    ended = [item for item in cells if item.status and item.status.outcome.terminal]
+    failed, skipped = (_number_of(ended, outcome) for outcome in (Outcome.OP_FAILED, Outcome.SKIPPED))
+    quantity = " and ".join(dict.fromkeys(op.quantity for op in report.ops.values())) or "no value"
+    return (
+        f"{report.campaign}: {len(ended)}/{len(cells)} cells ended, {failed} failed, {skipped} skipped, "
+        f"{len(cells) - len(ended)} missing; {quantity}, B vs A"
+    )
+
+
+def _number_of(cells: list[CellEvidence], outcome: Outcome) -> int:
+    return sum(item.status is not None and item.status.outcome is outcome for item in cells)
+
+
+def _op(line: OpLine, found: OpVerdict) -> str:
+    parts = [f"  {found.op}: {line.verdict.value}"]
+    if found.estimate:
+        parts.append(words(found.estimate.delta))
+    if found.estimate and found.estimate.low is not None and found.estimate.high is not None:
+        parts.append(f"[{percent(found.estimate.low):+.2f}, {percent(found.estimate.high):+.2f}] %")
+    if not found.estimate:
+        parts.append(flat(found.reasons[0].message))
+    parts += [str(total) for total in found.metrics if total.rows_changed]
+    return _short("  ".join(parts))
+
+
+def _groups(lines: tuple[OpLine, ...]) -> list[str]:
+    """Verdicts in the order of their enum; what does not fit is counted on one line."""
+    names = {verdict: [line.op for line in lines if line.verdict is verdict] for verdict in Verdict}
+    found = [(verdict, ops) for verdict, ops in names.items() if ops]
+    listed = [_short(f"  {verdict.value} {len(ops)}: {', '.join(ops)}") for verdict, ops in found[:GROUPS_LISTED]]
+    rest = ", ".join(f"{verdict.value} {len(ops)}" for verdict, ops in found[GROUPS_LISTED:])
+    return [*listed, _short(f"  {rest}")] if rest else listed
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."

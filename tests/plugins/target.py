@@ -1,0 +1,116 @@
+"""Runs one cell's target process on the fixture provider, as the cell runner would, and reads what it left."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import codec
+from harness.records import (
+    AutotuneRecord,
+    Cell,
+    Event,
+    Fingerprint,
+    Identity,
+    Instrument,
+    Measure,
+    Provider,
+    Row,
+    Side,
+    Workload,
+)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROVIDER = REPOSITORY / "tests/fixtures/plugins/provider"
+PLUGINS = ("aot", "identity", "autotune", "variants", "timing")
+
+
+def make_cell(**changes) -> Cell:
+    """A cell of backend aot on the fixture provider; `changes` go to the cell, or by name to one of its parts."""
+    parts = {
+        "side": Side("A", sys.executable, (), {}),
+        "workload": Workload("double", "benchmark/test_ops.py::test_double"),
+        "provider": Provider("builtin", str(PROVIDER), "sha256:0"),
+        "instrument": Instrument(
+            "aot", "cuda:90", (), "meta", "compile", "none", tuple(f"harness.plugins.{name}" for name in PLUGINS), ""
+        ),
+        "measure": Measure(6, "core", "file", "auto", 1, 10, 20, "isolated", 60),
+    }
+    cell = {
+        "epoch": 1, "campaign": "test", "op": "double", "round": 1, "seq": 0, "slot": 1, "lane": 0, "device": "0",
+        "autotune": "record", "declared_aa": False, "allow_no_ir_diff": False, "pytest_args": (),
+    }  # fmt: skip
+    for name, value in changes.items():
+        owner = next((part for part in parts if value is not None and name in parts[part].__dict__), None)
+        if name in cell or name in parts:
+            (cell if name in cell else parts)[name] = value
+        elif owner:
+            parts[owner] = dataclasses.replace(parts[owner], **{name: value})
+        else:
+            raise TypeError(name)
+    return Cell(**{**cell, **parts})
+
+
+@dataclass
+class Ran:
+    """One target process: its exit code, its log, and the evidence in its attempt directory."""
+
+    rc: int
+    log: str
+    attempt: Path
+
+    @property
+    def rows(self) -> list[Row]:
+        path = self.attempt / "rows.jsonl"
+        return list(codec.read_lines(Row, path)) if path.exists() else []
+
+    @property
+    def events(self) -> list[Event]:
+        path = self.attempt / "events.jsonl"
+        return list(codec.read_lines(Event, path)) if path.exists() else []
+
+    def event(self, code: str) -> Event:
+        found = [event for event in self.events if event.code == code]
+        assert len(found) == 1, f"{code} {len(found)} times in:\n{self.log}"
+        return found[0]
+
+    @property
+    def codes(self) -> list[str]:
+        return [event.code for event in self.events]
+
+    @property
+    def identity(self) -> Identity:
+        return codec.read(Identity, self.attempt / "run_identity.json")
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return codec.read(Fingerprint, self.attempt / "fingerprint.json")
+
+    @property
+    def record(self) -> AutotuneRecord:
+        return codec.read(AutotuneRecord, self.attempt / "autotune.json")
+
+
+def run(attempt: Path, test: str, cell: Cell | None = None, record: Path | None = None, **env: str) -> Ran:
+    """Run the fixture provider's `test` in a fresh interpreter, under `cell`, replaying `record` if it says so."""
+    cell = cell or make_cell()
+    attempt.mkdir(parents=True)
+    codec.write(attempt / "cell.json", cell)
+    own = {
+        "CALIBER_CELL": str(attempt / "cell.json"),
+        "CALIBER_ATTEMPT": str(attempt),
+        "CALIBER_AUTOTUNE": str(record or attempt / "none.json"),
+        "CALIBER_RUNTIME": cell.instrument.runtime,
+        "TRITON_CACHE_DIR": str(attempt / "triton"),
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), cell.provider.root, os.environ.get("PYTHONPATH", "")]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    plugins = [word for name in cell.instrument.plugins for word in ("-p", name)]
+    arguments = ["--level", "core", "--warmup", "10", "--iter", "20", "--metrics", "latency", *cell.pytest_args]
+    done = subprocess.run(
+        [cell.side.python, "-m", "pytest", *plugins, f"benchmark/test_ops.py::{test}", *arguments],
+        cwd=cell.provider.root, env={**os.environ, **own, **env}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout + done.stderr, attempt)

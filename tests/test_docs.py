@@ -1,0 +1,40 @@
+"""The documents say what the code does: every key, marker, exit code and axis."""
+
+import json
+
+import pytest
+
+from harness.config import schema
+from harness.records import ExitCode, Marker, Role, identity_fields
+
+
+def config_rows(properties=None, prefix="", required=()):
+    """(key, default, description) of every configuration key."""
+    for key, rule in (properties or schema()["properties"]).items():
+        rule = {**schema()["$defs"]["side"], **rule} if "$ref" in rule else rule
+        default = rule.get("default")
+        shown = "required" if key in required else "" if default in (None, {}) else f"`{json.dumps(default)}`"
+        yield f"{prefix}{key}", shown, rule["description"]
+        yield from config_rows(rule["properties"], f"{prefix}{key}.", rule.get("required", ())) if rule.get(
+            "properties"
+        ) else ()
+
+
+@pytest.mark.parametrize(("key", "default", "text"), list(config_rows(required=schema()["required"])))
+def test_config_readme_has_every_key_with_its_default_and_description(repo_root, key, default, text):
+    assert f"| `{key}` | {default} | {text} |" in (repo_root / "config/README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("marker", list(Marker))
+def test_every_marker_is_in_the_readme(repo_root, marker):
+    assert f"`{marker.value}`" in (repo_root / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", list(ExitCode))
+def test_every_exit_code_is_in_the_readme(repo_root, code):
+    assert f"| {code.value} |" in (repo_root / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("axis", identity_fields(Role.COMPARED) + identity_fields(Role.AXIS))
+def test_every_axis_is_in_the_readmes_caliber_table(repo_root, axis):
+    assert f"| `{axis}` |" in (repo_root / "README.md").read_text(encoding="utf-8")
