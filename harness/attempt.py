@@ -76,7 +76,6 @@ def environment(place: Place, visible: str) -> dict[str, str]:
         "TRITON_CACHE_DIR": str(place.scratch / "triton"),
         "PYTHONPATH": os.pathsep.join([frozen, *cell.side.pythonpath, *provider_path(place)]),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "LC_ALL": "C.UTF-8",
     }
     env |= providers.get(cell.provider.name).environment(place.scratch, cell.measure)

@@ -106,15 +106,19 @@ def fit(deltas: Array, order: Array) -> Fit:
 def moderate(model: Fit) -> tuple[Array | None, float]:
     """Variances shrunken across shapes (empirical Bayes, Smyth 2004) and their total degrees of freedom.
 
-    Plain variances below MIN_SHAPES or where most shapes are constant. The borrowed degrees of freedom are capped by
-    the *effective* number of shapes: a jolt that a whole process shares makes 42 shapes one observation.
+    Plain variances below MIN_SHAPES or where most shapes are constant. Two cautions beyond the textbook. The prior's
+    certainty is taken one standard error lower than estimated: else 13 % (N = 4) and 7 % (N = 6) of ops in which
+    nothing differs get a claim at q = 5 %; so it is 6 %, for 10 and 2 points of power. And the borrowed degrees
+    of freedom are capped by the *effective* number of shapes: a jolt that a process shares makes 42 shapes one.
     """
     variance, df = model.variance, float(model.df)
     if variance is None or len(variance) < MIN_SHAPES or np.median(variance) == 0.0:
         return variance, df
     floored = np.maximum(variance, 1e-5 * np.median(variance))
     centred = np.log(floored) - special.digamma(df / 2) + math.log(df / 2)
-    excess = float(np.var(centred, ddof=1) - special.polygamma(1, df / 2))
+    spread = float(np.var(centred, ddof=1))
+    error = math.sqrt(max(0.0, float(np.mean((centred - centred.mean()) ** 4)) - spread**2) / len(centred))
+    excess = spread - float(special.polygamma(1, df / 2)) + error
     ceiling = df * len(variance) / design_effect(model.residuals)
     if excess <= 0:
         return np.full_like(variance, math.exp(float(centred.mean()))), max(df, ceiling)

@@ -21,7 +21,7 @@ BUILTIN = HARNESS / "providers" / "builtin"
 
 #: Every part of the harness has one place; imports go down, or sideways without a cycle. Plugins stand beside.
 LEVELS = (
-    {"records", "codec", "stages", "elf"},
+    {"records", "codec", "stages", "locations", "elf"},
     {"backends", "providers", "samplers"},
     {"config", "manifest", "plan", "caliber", "fingerprint", "pairing", "statistics", "exact", "findings"},
     {"verdict", "screening", "decision", "corpus"}

@@ -61,7 +61,7 @@ def warm_compiler() -> None:
     language = import_module("triton.language")
 
     @jit  # type: ignore[untyped-decorator, unused-ignore]
-    def warm(pointer):  # type: ignore[no-untyped-def]
+    def warm(pointer):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - a kernel: its source is compiled
         offsets = language.arange(0, 128)
         language.store(pointer + offsets, language.load(pointer + offsets) + 1.0)
 

@@ -96,4 +96,4 @@ def first_line(error: BaseException) -> str:
 
 
 def _is_empty(directory: str) -> bool:
-    return bool(directory) and not (os.path.isdir(directory) and any(os.scandir(directory)))
+    return bool(directory) and not (os.path.isdir(directory) and os.listdir(directory))

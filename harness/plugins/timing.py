@@ -9,7 +9,8 @@ import importlib
 import inspect
 import statistics
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -23,12 +24,11 @@ from harness.records import Marker
 
 #: Every benchmark function a provider may call: (module, attribute).
 BENCHMARKS = (("triton.testing", "do_bench"), ("triton.backends.ascend.testing", "do_bench_npu"))
-SUMMARIES: Mapping[str, Callable[[list[float]], Any]] = {
+SUMMARIES: Mapping[str, Callable[[list[float]], float]] = {
     "median": statistics.median,
     "mean": statistics.fmean,
     "min": min,
     "max": max,
-    "all": list,
 }
 
 
@@ -36,6 +36,32 @@ def pytest_collection_finish(session: Any) -> None:
     """The provider is imported: wrap its benchmarks and put the planned timer in place."""
     if session.items:
         Timer(stop=lambda reason: setattr(session, "shouldstop", reason)).install()
+
+
+@dataclass(frozen=True)
+class Question:
+    """One call of do_bench: what to time, upstream's way of timing it, and the arguments it was asked with."""
+
+    call: Callable[[], Any]
+    upstream: Callable[[], Any]
+    arguments: Mapping[str, Any]
+
+    @property
+    def wants_many(self) -> bool:
+        """True where the answer is no single number."""
+        return self.arguments.get("quantiles") is not None or self.return_mode == "all"
+
+    @property
+    def return_mode(self) -> str:
+        return str(self.arguments.get("return_mode", "mean"))
+
+    @property
+    def rep_ms(self) -> float:
+        return float(self.arguments.get("rep", 100))
+
+    @property
+    def gradients(self) -> Sequence[Any]:
+        return self.arguments.get("grad_to_none") or ()
 
 
 class Timer:
@@ -69,74 +95,57 @@ class Timer:
             bound.apply_defaults()
             self._busy = True
             try:
-                return self._measure(asked, fn, lambda: original(fn, *args, **kwargs), bound.arguments)
+                return self._measure(asked, Question(fn, lambda: original(fn, *args, **kwargs), bound.arguments))
             finally:
                 self._busy = False
 
         return do_bench
 
-    def _measure(self, asked: Asking, fn: Callable[[], Any], direct: Callable[[], Any], ask: Mapping[str, Any]) -> Any:
+    def _measure(self, asked: Asking, question: Question) -> Any:
         if self._plan.instrument.timer == "compile":
             with session.current().phase("time"):
-                readings = compiling.compile_call(fn)
+                readings = compiling.compile_call(question.call)
             asked.readings.extend(readings)
             return sum(reading.value or 0.0 for reading in readings)
         with session.current().phase("tune"):  # and compile, which is charged apart
-            fn()
+            question.call()
         with observer().launches() as launched:
-            fn()
+            question.call()
         with session.current().phase("time"), unwatched():
-            times = self._captured(fn, ask) if self._plan.instrument.timer == "cuda_graph" else None
-            if times is None:
-                return self._directly(asked, direct, ask, tuple(launched))
-        asked.readings.append(Reading("", None, "cuda_graph", "warm", 1, "", tuple(launched)))
-        return _summary(times, ask)
+            reading, answer = self._captured(question) or self._directly(question)
+        asked.readings.append(replace(reading, variants=tuple(launched)))
+        return answer
 
-    def _captured(self, fn: Callable[[], Any], ask: Mapping[str, Any]) -> list[float] | None:
-        """The captured times, or None (told by a marker) when this call can only be timed directly."""
+    def _captured(self, question: Question) -> tuple[Reading, Any] | None:
+        """Reading and answer by graph replay; None where it is not planned or (told by a marker) does not work."""
+        if self._plan.instrument.timer != "cuda_graph" or question.wants_many:
+            return None
         interface = importlib.import_module("triton.runtime.driver").driver.active.get_device_interface()
         try:
-            return graph.replayed(fn, float(ask.get("rep", 100)), ask.get("grad_to_none") or (), interface)
+            times = graph.replayed(question.call, question.rep_ms, question.gradients, interface)
         except graph.CapturePoisoned as error:
-            text = f"{Marker.BENCHMARK_CAPTURE_POISONED.value}: {session.first_line(error)}"
-            session.current().emit_event(Marker.BENCHMARK_CAPTURE_POISONED.value, reason=session.first_line(error))
-            self._stop(text)
+            code = Marker.BENCHMARK_CAPTURE_POISONED.value
+            session.current().emit_event(code, reason=session.first_line(error))
+            self._stop(f"{code}: {session.first_line(error)}")
             raise
         except graph.CaptureFailed as error:
-            repeat = str(self._repeat(ask))
-            code = Marker.BENCHMARK_DIRECT_NO_CUDAGRAPH.value
+            code, repeat = Marker.BENCHMARK_DIRECT_NO_CUDAGRAPH.value, str(self._plan.measure.direct_repeat)
             session.current().emit_event(code, repeat=repeat, reason=session.first_line(error))
             if self._plan.measure.graph == "require":
                 raise
             return None
+        return Reading("", None, "cuda_graph", "warm", 1, "", ()), SUMMARIES[question.return_mode](times)
 
-    def _directly(self, asked: Asking, direct: Callable[[], Any], ask: Mapping[str, Any], launched: tuple[str, ...]) -> Any:  # fmt: skip # noqa: E501
+    def _directly(self, question: Question) -> tuple[Reading, Any]:
         """Upstream's own do_bench, as the benchmark asked; the median over `direct_repeat` calls of it."""
-        repeat, reason = self._repeat(ask), ""
+        repeat, reason = (1 if question.wants_many else self._plan.measure.direct_repeat), ""
         try:
-            values = [direct() for _ in range(repeat)]
-        except ZeroDivisionError:  # upstream divides by its estimate, which is 0 when the events read 0 (triton #8948)
-            values, reason = [float("nan")], "TIMER_INVALID: the estimate was 0 ms"
+            values = [question.upstream() for _ in range(repeat)]
+        except (ZeroDivisionError, ValueError, OverflowError) as error:
+            # upstream divides by its estimate, which is 0 when the events read 0 (triton #8948), and rounds the result
+            if not isinstance(error, ZeroDivisionError) and "cannot convert float" not in str(error):
+                raise
+            values, reason = [float("nan")], f"TIMER_INVALID: {session.first_line(error)}"
         l2 = "flushed" if self._plan.instrument.timer == "cuda_graph" else self._plan.instrument.l2
-        asked.readings.append(Reading("", None, "direct", l2, repeat, reason, launched))
-        return values[0] if len(values) == 1 else statistics.median(values)
-
-    def _repeat(self, ask: Mapping[str, Any]) -> int:
-        """How often to ask: once where the answer is no single number."""
-        many = ask.get("quantiles") is not None or ask.get("return_mode") == "all"
-        return 1 if many else self._plan.measure.direct_repeat
-
-
-def _summary(times: list[float], ask: Mapping[str, Any]) -> Any:
-    quantiles: list[float] | None = ask.get("quantiles")
-    if quantiles is not None:
-        values = [_quantile(sorted(times), share) for share in quantiles]
-        return values[0] if len(values) == 1 else values
-    return SUMMARIES[ask.get("return_mode", "mean")](times)
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+        answer = values[0] if len(values) == 1 else statistics.median(values)
+        return Reading("", None, "direct", l2, repeat, reason, ()), answer

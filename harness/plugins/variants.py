@@ -158,8 +158,8 @@ class Observer:
         compiled = self._compiled[hash]
         source, described = compiled.source, stages.describe(compiled.files)
         name = str(getattr(source, "name", compiled.metadata.get("name", "")))
-        parts = (getattr(source, part, {}) for part in ("signature", "constants", "attrs"))
-        identity, signature, options = stages.variant_id(name, *parts, compiled.metadata)
+        signed, constants, attrs = (getattr(source, part, {}) for part in ("signature", "constants", "attrs"))
+        identity, signature, options = stages.variant_id(name, signed, constants, attrs, compiled.metadata)
         return Variant(
             id=self._own_id(identity, hash),
             kernel=name,

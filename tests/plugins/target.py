@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from harness.records import (
     Provider,
     Row,
     Side,
+    TunedKey,
     Workload,
 )
 
@@ -76,6 +78,9 @@ class Ran:
         assert len(found) == 1, f"{code} {len(found)} times in:\n{self.log}"
         return found[0]
 
+    def rows_of(self, op: str) -> list[Row]:
+        return [row for row in self.rows if row.op == op]
+
     @property
     def codes(self) -> list[str]:
         return [event.code for event in self.events]
@@ -93,8 +98,18 @@ class Ran:
         return codec.read(AutotuneRecord, self.attempt / "autotune.json")
 
 
+#: Plugins and instrument of a cell on the fake device of tests/fixtures/plugins, which has a clock of its own.
+ON_FAKE_DEVICE = {
+    "backend": "cuda",
+    "target": "",
+    "timer": "direct",
+    "l2": "flushed",
+    "plugins": ("tests.fixtures.plugins.fake_device", *(f"harness.plugins.{name}" for name in PLUGINS[1:])),
+}
+
+
 def run(attempt: Path, test: str, cell: Cell | None = None, record: Path | None = None, **env: str) -> Ran:
-    """Run the fixture provider's `test` in a fresh interpreter, under `cell`, replaying `record` if it says so."""
+    """Run the fixture provider's tests that match `test` in a fresh interpreter, as `cell`, replaying `record`."""
     cell = cell or make_cell()
     attempt.mkdir(parents=True)
     codec.write(attempt / "cell.json", cell)
@@ -104,13 +119,27 @@ def run(attempt: Path, test: str, cell: Cell | None = None, record: Path | None 
         "CALIBER_AUTOTUNE": str(record or attempt / "none.json"),
         "CALIBER_RUNTIME": cell.instrument.runtime,
         "TRITON_CACHE_DIR": str(attempt / "triton"),
+        "TUNER_DB": str(attempt / "tuner.db"),
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), cell.provider.root, os.environ.get("PYTHONPATH", "")]),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     plugins = [word for name in cell.instrument.plugins for word in ("-p", name)]
     arguments = ["--level", "core", "--warmup", "10", "--iter", "20", "--metrics", "latency", *cell.pytest_args]
     done = subprocess.run(
-        [cell.side.python, "-m", "pytest", *plugins, f"benchmark/test_ops.py::{test}", *arguments],
+        [cell.side.python, "-m", "pytest", *plugins, "benchmark/test_ops.py", "-k", test, *arguments],
         cwd=cell.provider.root, env={**os.environ, **own, **env}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout + done.stderr, attempt)
+
+
+def replaying(cell: Cell) -> Cell:
+    """The same cell, measured: it replays."""
+    return dataclasses.replace(cell, autotune="replay")
+
+
+def edited(ran: Ran, path: Path, change: Callable[[TunedKey], TunedKey | None]) -> Path:
+    """A copy at `path` of the record of `ran`, with `change` applied to each of its keys (None = left out)."""
+    record = ran.record
+    keys = tuple(key for key in map(change, record.keys) if key is not None)
+    codec.write(path, dataclasses.replace(record, keys=keys))
+    return path

@@ -1,7 +1,7 @@
 """Every builtin operator against torch, at sizes that mask.
 
-Run by test_builtin_ops.py in a process of its own, for TRITON_INTERPRET is
-read when triton is first imported; CALIBER_RUNTIME says where (cpu: interpreter, cuda: the GPU's own code).
+Run by test_builtin_ops.py in a process of its own, for TRITON_INTERPRET is read when triton is first imported;
+CALIBER_RUNTIME says where (cpu: the interpreter, cuda: the GPU's own code).
 """
 
 import importlib

@@ -102,7 +102,7 @@ def identify(cell, attempt: Path) -> None:
 
 def probe() -> int:
     names = sys.argv[sys.argv.index("--modules") + 1].split(",") if "--modules" in sys.argv else []
-    modules = {name: {"found": True, "path": "/fake", "version": "1"} for name in names}
+    modules = {name: {"found": True, "path": "/fake", "version": "1", "error": ""} for name in names}
     print(json.dumps({"python": "3.11.0", "executable": sys.executable, "modules": modules, "device": None}))
     return 0
 

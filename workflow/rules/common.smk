@@ -10,7 +10,6 @@ from harness import plan as plans
 from harness import finish
 
 campaigns.refuse_flags(sys.argv)
-campaigns.refuse_settings(workflow.dag_settings, workflow.execution_settings)
 CAMPAIGN = campaigns.prepare(config)
 campaigns.require_lanes(CAMPAIGN, dict(workflow.resource_settings.resources))
 
@@ -31,7 +30,13 @@ def get_statuses(op=None):
     return [f"{RESULTS}/{key}/status.json" for key, cell in CAMPAIGN.cells.items() if op in (None, cell.op)]
 
 
+def get_all(wildcards):
+    refuse_settings()
+    return get_statuses()
+
+
 def get_needed(wildcards):
+    refuse_settings()
     keys = plans.needs(wildcards.op, int(wildcards.round), wildcards.side)
     return [ancient(f"{RESULTS}/{key}/status.json") for key in keys]
 
@@ -48,8 +53,13 @@ def get_lane(lane):
     return lambda wildcards: int(CAMPAIGN.cells[get_key(wildcards)].lane == lane)
 
 
-def start_campaign():
+def refuse_settings():
+    # While the file is parsed Snakemake has not set these yet; when jobs are planned it has.
     campaigns.refuse_settings(workflow.dag_settings, workflow.execution_settings)
+
+
+def start_campaign():
+    refuse_settings()
     HELD.append(campaigns.start(CAMPAIGN))
     for line in finish.preflight_sides(CAMPAIGN):
         print(f"caliber: {line}", flush=True)

@@ -1,5 +1,7 @@
 """The command line of a benchmark run, in the words of FlagGems' benchmarks; it only fills `Benchmark.options`."""
 
+from pathlib import Path
+
 import pytest
 
 from .base import CORE_SHAPES, METRICS, Benchmark, Options
@@ -17,6 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        op = path.stem.removeprefix("test_")
+        config.addinivalue_line("markers", f"{op}: the benchmark of operator {op}")
     Benchmark.options = Options(
         level=config.getoption("--level"),
         warmup_ms=config.getoption("--warmup"),
