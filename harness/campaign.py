@@ -174,7 +174,9 @@ def take_lock(directory: Path) -> IO[str]:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         stream.seek(0)
-        raise CampaignError(f"{directory} is being run by {stream.read().strip()}; wait for it, or stop it") from None
+        holder = stream.read().strip()
+        stream.close()
+        raise CampaignError(f"{directory} is being run by {holder}; wait for it, or stop it") from None
     stream.truncate(0)
     stream.write(f"pid {os.getpid()} on {socket.gethostname()}\n")
     stream.flush()

@@ -13,6 +13,8 @@ OPS_LISTED = 6
 #: Head, path and a line for the rest leave this many of the ten.
 GROUPS_LISTED = 7
 WIDTH = 110
+#: No claim about speed: whatever the latencies of round 1 say, the code is the same.
+SAME_CODE = (Verdict.NO_CODE_CHANGE, Verdict.IR_DIFF_SAME_CODE)
 
 
 def summary(report: CampaignReport, report_path: str) -> str:
@@ -39,7 +41,9 @@ def _number_of(cells: list[CellEvidence], outcome: Outcome) -> int:
 
 def _op(line: OpLine, found: OpVerdict) -> str:
     parts = [f"  {found.op}: {line.verdict.value}"]
-    if found.estimate:
+    if found.estimate and line.verdict in SAME_CODE:
+        parts.append(f"same machine code; round 1 read {percent(found.estimate.delta):+.2f} %, which is noise")
+    elif found.estimate:
         parts.append(words(found.estimate.delta))
     if found.estimate and found.estimate.low is not None and found.estimate.high is not None:
         parts.append(f"[{percent(found.estimate.low):+.2f}, {percent(found.estimate.high):+.2f}] %")

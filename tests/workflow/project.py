@@ -89,11 +89,11 @@ class Project:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start it in a process group of its own, for tests that end it."""
-        log = open(self.root / "snakemake.log", "w", encoding="utf-8")
-        return subprocess.Popen(
-            self.command(*arguments), cwd=self.root, env=self.env, text=True, start_new_session=True,
-            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        with open(self.root / "snakemake.log", "w", encoding="utf-8") as log:
+            return subprocess.Popen(
+                self.command(*arguments), cwd=self.root, env=self.env, text=True, start_new_session=True,
+                stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
 
     def status(self, key: str) -> Status | None:
         return store.status(self.results / key)
