@@ -83,7 +83,9 @@ def overhead(cells: int, sleep: float) -> None:
 def planning(cells: int) -> None:
     """Print one line of the second table."""
     with tempfile.TemporaryDirectory() as temporary:
-        project = Project(Path(temporary) / "p", ops=[f"op{i}" for i in range(cells // CELLS_PER_OP + 1)], rounds=ROUNDS)
+        project = Project(
+            Path(temporary) / "p", ops=[f"op{i}" for i in range(cells // CELLS_PER_OP + 1)], rounds=ROUNDS
+        )
         command = json.dumps(project.command("-n", "-q"))
         code = (
             "import json, resource, subprocess, sys, time; t = time.monotonic(); "

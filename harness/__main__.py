@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.command(arguments))
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]  # the reader left; the exit flush must not complain again
+        sys.stdout = None  # the reader left; the exit flush must not complain again
         return int(ExitCode.DONE)
     except KeyboardInterrupt:
         return int(ExitCode.INCOMPLETE)

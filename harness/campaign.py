@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,6 +58,14 @@ class Campaign:
     @property
     def ops(self) -> tuple[str, ...]:
         return tuple(workload.op for workload in self.manifest.workloads)
+
+    @cached_property
+    def keys(self) -> Mapping[str, tuple[str, ...]]:
+        """The cells of each op, in plan order. Looked up once per op: a scan of 20 000 cells each would be quadratic."""
+        found: dict[str, list[str]] = {}
+        for key, cell in self.cells.items():
+            found.setdefault(cell.op, []).append(key)
+        return {op: tuple(keys) for op, keys in found.items()}
 
     def priority(self, key: str) -> int:
         """Higher runs first; place in the plan."""

@@ -22,7 +22,7 @@ from harness.backends.device import DeviceError
 from harness.lease import DeviceBusy, Lease, LeaseError
 from harness.outcome import Found, classify, exit_code
 from harness.process import Ended, Interrupted
-from harness.records import ExitCode, Gate, Judge, Marker, Outcome, Status
+from harness.records import ExitCode, Gate, Judge, Marker, Outcome, Seal, Status
 
 BUSY_WAIT_S = 10.0
 
@@ -134,7 +134,7 @@ def check(place: Place, env: Mapping[str, str]) -> None:
     (place.scratch / "triton").mkdir(parents=True)
     sealed = place.campaign / "seal.json"
     if sealed.exists():
-        expected, found = codec.read(seal.Seal, sealed).harness_digest, seal.frozen_digest(place.campaign)
+        expected, found = codec.read(Seal, sealed).harness_digest, seal.frozen_digest(place.campaign)
         if expected != found:
             raise preflight.PreflightFailed(
                 "harness_drift", f"{place.campaign / 'frozen'} is {found}, sealed {expected}", "start a new campaign"

@@ -12,7 +12,7 @@ import os
 import types
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -60,7 +60,7 @@ def loads(cls: type[T], text: str, where: str) -> T:
 
 def from_json(cls: type[T], data: Any, where: str) -> T:
     """Plain JSON value -> `cls`, strictly."""
-    return _decoder(cls)(data, where)  # type: ignore[no-any-return]
+    return _decoder(cls)(data, where)  # type: ignore[no-any-return,arg-type]  # a class is hashable
 
 
 def read(cls: type[T], path: Path) -> T:
@@ -134,25 +134,31 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def _decoder(hint: Any) -> Decoder:
     if hint is Any:
         return lambda data, where: data
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is not None:
+        return _generic_decoder(hint, origin, args)
     if dataclasses.is_dataclass(hint):
         return _dataclass_decoder(hint)  # type: ignore[arg-type]
-    origin, args = get_origin(hint), get_args(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _literal_decoder(tuple(item.value for item in hint), hint)
+    if hint in (str, int, float, bool):
+        return _scalar_decoder(hint)
+    raise TypeError(f"codec: no decoder for {hint!r}")
+
+
+def _generic_decoder(hint: Any, origin: Any, args: tuple[Any, ...]) -> Decoder:
     if origin is Literal:
         return _literal_decoder(args)
     if origin in (Union, types.UnionType):
         return _union_decoder(args)
     if origin is tuple:
         return _tuple_decoder(args)
-    if origin is not None and issubclass(origin, Mapping):
+    if issubclass(origin, Mapping):
         return _mapping_decoder(args[1])
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _literal_decoder(tuple(item.value for item in hint), hint)
-    if hint in (str, int, float, bool):
-        return _scalar_decoder(hint)
     raise TypeError(f"codec: no decoder for {hint!r}")
 
 
@@ -225,7 +231,7 @@ def _scalar_decoder(kind: type) -> Decoder:
             return float(data)
         if type(data) is not kind:
             raise CodecError(f"{where}: expected {kind.__name__}, got {type(data).__name__} {data!r}")
-        if kind is float and not math.isfinite(data):
+        if isinstance(data, float) and not math.isfinite(data):
             raise CodecError(f"{where}: {data!r} is not finite")
         return data
 

@@ -14,9 +14,7 @@ from harness.process import Ended
 from harness.records import Event, ExitCode, Outcome, Row
 
 #: Signals by which a compiler or kernel crash ends a process: the operator's own failure, the same on every retry.
-CRASH_SIGNALS = frozenset(
-    {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
-)
+CRASH_SIGNALS = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP})
 #: Texts of circumstances, in a failed target's log (FlagGems #6065, #6121).
 ENVIRONMENT_TEXTS = ("database is locked",)
 PYTEST_INTERNAL = 3

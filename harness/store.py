@@ -1,6 +1,6 @@
 """Files of a campaign: where each lies, how it is read whole. Read-only, except `write_status_table`.
 
-    results/<campaign>/<op>/r<k>_<side>/{cell.json, status.json, attempts/<n>/...}
+results/<campaign>/<op>/r<k>_<side>/{cell.json, status.json, attempts/<n>/...}
 """
 
 from __future__ import annotations

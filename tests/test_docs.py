@@ -15,9 +15,11 @@ def config_rows(properties=None, prefix="", required=()):
         default = rule.get("default")
         shown = "required" if key in required else "" if default in (None, {}) else f"`{json.dumps(default)}`"
         yield f"{prefix}{key}", shown, rule["description"]
-        yield from config_rows(rule["properties"], f"{prefix}{key}.", rule.get("required", ())) if rule.get(
-            "properties"
-        ) else ()
+        yield from (
+            config_rows(rule["properties"], f"{prefix}{key}.", rule.get("required", ()))
+            if rule.get("properties")
+            else ()
+        )
 
 
 @pytest.mark.parametrize(("key", "default", "text"), list(config_rows(required=schema()["required"])))

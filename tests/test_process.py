@@ -69,25 +69,35 @@ def test_a_grandchild_left_behind_does_not_hold_the_device(tmp_path):
     assert all(gone(pid) for pid in pids(tmp_path / "log"))
 
 
+RUNNER = """
+import os, sys
+from pathlib import Path
+from harness import process
+
+process.adopt_orphans()
+here, code = Path(sys.argv[1]), sys.argv[2]
+process.run_group([sys.executable, "-c", code], cwd=here, env=os.environ, log=here / "log", timeout_s=60)
+"""
+
+
+def runner(tmp_path: Path, code: str) -> subprocess.Popen[bytes]:
+    """A process of its own that runs `code` as a cell runner would."""
+    return subprocess.Popen([sys.executable, "-c", RUNNER, str(tmp_path), code], cwd=Path(__file__).parent.parent)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="subreapers and parent-death signals are Linux")
 def test_a_grandchild_in_a_session_of_its_own_is_found_and_ended(tmp_path):
-    runner = f"""
-import sys, os; from pathlib import Path; from harness import process
-process.adopt_orphans()
-code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {PRINT_PID + 'time.sleep(60)'!r}], start_new_session=True); time.sleep(0.5)"
-process.run_group([sys.executable, "-c", code], cwd=Path({str(tmp_path)!r}), env=os.environ, log=Path({str(tmp_path)!r}) / "log", timeout_s=20)
-"""
-    subprocess.run([sys.executable, "-c", runner], check=True, cwd=Path(__file__).parent.parent)
+    sleeper = PRINT_PID + "time.sleep(60)"
+    code = (
+        f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {sleeper!r}], start_new_session=True)"
+    )
+    assert runner(tmp_path, code + "; time.sleep(0.5)").wait() == 0
     assert all(gone(pid) for pid in pids(tmp_path / "log"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="parent-death signals are Linux")
 def test_the_child_dies_when_its_runner_is_killed(tmp_path):
-    runner = f"""
-import sys, os; from pathlib import Path; from harness import process
-process.run_group([sys.executable, "-c", {PRINT_PID + "time.sleep(60)"!r}], cwd=Path({str(tmp_path)!r}), env=os.environ, log=Path({str(tmp_path)!r}) / "log", timeout_s=60)
-"""
-    parent = subprocess.Popen([sys.executable, "-c", runner], cwd=Path(__file__).parent.parent)
+    parent = runner(tmp_path, PRINT_PID + "time.sleep(60)")
     log = tmp_path / "log"
     wait_for(lambda: log.exists() and log.read_text().endswith("\n"))
     parent.kill()

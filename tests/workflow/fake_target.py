@@ -1,4 +1,4 @@
-"""A target interpreter that obeys the cell contract without Triton: instant cells for tests of order, faults and resume.
+"""A target interpreter that obeys the cell contract without Triton: instant cells for tests of order and faults.
 
 It answers `probe.py` like a healthy interpreter, and `-m pytest ...` by writing what a benchmark would. What one cell
 does is a word in the JSON file $FAKE_PLAN, `{"mm/r2_B": ["hang", "ok"]}`: one word per attempt, the last one repeats.

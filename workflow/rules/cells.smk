@@ -6,12 +6,12 @@ rule measure_cell:
         get_needed,
     output:
         # The only declared output: everything else lives in attempts/<n>/, which Snakemake never deletes.
-        ensure(RESULTS + "/{op}/r{round}_{side}/status.json", non_empty=True),
+        ensure(f"{RESULTS}/{{op}}/r{{round}}_{{side}}/status.json", non_empty=True),
     log:
-        RESULTS + "/logs/{op}/r{round}_{side}.log",
+        f"{RESULTS}/logs/{{op}}/r{{round}}_{{side}}.log",
+    priority: get_priority
     conda:
         "../../environment.yml"
-    priority: get_priority
     threads: 1
     resources:
         **{f"gpu{lane}": get_lane(lane) for lane in CAMPAIGN.lanes()},

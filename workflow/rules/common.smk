@@ -1,4 +1,4 @@
-"""What every rule shares: the prepared campaign, and paths. Logic lives in harness/, where it can be tested."""
+"""The prepared campaign, and paths, for all stages. Logic lives in harness/, where it can be tested."""
 
 import sys
 from pathlib import Path
@@ -26,13 +26,13 @@ wildcard_constraints:
     side="[AB]",
 
 
-def get_statuses(op=None):
-    return [f"{RESULTS}/{key}/status.json" for key, cell in CAMPAIGN.cells.items() if op in (None, cell.op)]
+def get_statuses(keys):
+    return [f"{RESULTS}/{key}/status.json" for key in keys]
 
 
 def get_all(wildcards):
     refuse_settings()
-    return get_statuses()
+    return get_statuses(CAMPAIGN.cells)
 
 
 def get_needed(wildcards):

@@ -3,12 +3,12 @@
 
 rule judge_op:
     input:
-        lambda wildcards: get_statuses(wildcards.op),
-        judge=RESULTS + "/judge.json",
+        lambda wildcards: get_statuses(CAMPAIGN.keys[wildcards.op]),
+        judge=f"{RESULTS}/judge.json",
     output:
-        RESULTS + "/{op}/verdict.json",
+        f"{RESULTS}/{{op}}/verdict.json",
     log:
-        RESULTS + "/logs/{op}/judge.log",
+        f"{RESULTS}/logs/{{op}}/judge.log",
     conda:
         "../../environment.yml"
     script:
@@ -17,9 +17,9 @@ rule judge_op:
 
 rule write_judge:
     output:
-        RESULTS + "/judge.json",
+        f"{RESULTS}/judge.json",
     log:
-        RESULTS + "/logs/judge.log",
+        f"{RESULTS}/logs/judge.log",
     conda:
         "../../environment.yml"
     script:

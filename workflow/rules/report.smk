@@ -3,11 +3,11 @@
 
 rule report:
     input:
-        expand(RESULTS + "/{op}/verdict.json", op=CAMPAIGN.ops),
+        expand(f"{RESULTS}/{{op}}/verdict.json", op=CAMPAIGN.ops),
     output:
         REPORT,
     log:
-        RESULTS + "/logs/report.log",
+        f"{RESULTS}/logs/report.log",
     conda:
         "../../environment.yml"
     script:
