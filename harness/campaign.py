@@ -61,7 +61,7 @@ class Campaign:
 
     @cached_property
     def keys(self) -> Mapping[str, tuple[str, ...]]:
-        """The cells of each op, in plan order. Looked up once per op: a scan of 20 000 cells each would be quadratic."""
+        """The cells of each op, in plan order; found in one pass, where a scan per op would be quadratic."""
         found: dict[str, list[str]] = {}
         for key, cell in self.cells.items():
             found.setdefault(cell.op, []).append(key)
