@@ -16,7 +16,13 @@ class MatmulBenchmark(BlasBenchmark):
             yield left[0], right[0]
 
     def set_more_shapes(self) -> list[Shape]:
-        return [(1, 1000, 1001, 1003), (1, 4096, 11008, 4096), (1, 1, 4096, 4096), (1, 8192, 1024, 8192)]
+        return [
+            (1, 2048, 2048, 2048),
+            (1, 16, 4096, 4096),
+            (1, 1000, 1001, 1003),
+            (1, 4096, 11008, 4096),
+            (1, 8192, 1024, 8192),
+        ]
 
 
 @pytest.mark.matmul
