@@ -52,6 +52,8 @@ def unclaimed(cell: Cell, campaign: Path, root: Path) -> Place:
 
 def claim(path: Path) -> Place:
     """Make the next attempt directory of the cell, with the cell's complete description in it."""
+    if not path.exists():
+        raise store.StoreError(f"{path}: no such cell; `caliber plan` lists them, a started campaign has their files")
     cell = codec.read(Cell, path)
     directory = path.parent if path.parent.parent.name != "attempts" else path.parent.parent.parent
     numbers = [int(found.name) for found in store.attempts(directory)]

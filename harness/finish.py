@@ -14,8 +14,10 @@ from harness.records import Cell, CellEvidence, ExitCode, Judge, Outcome, Plan, 
 from harness.summary import summary
 from harness.verdict import exit_code, judge_op
 
-#: A cell's clocks speak for it when samples cover this share of its time (facts: statistics, item 10).
+#: A cell's clocks speak for it when samples cover this share of its time (facts: statistics, item 10), and this many of
+#: them saw the device under load.
 COVERED = 0.9
+BUSY_SAMPLES = 10
 
 
 def judge(directory: Path, op: str) -> OpVerdict:
@@ -119,15 +121,15 @@ def _judge(directory: Path, op: str, cells: tuple[CellEvidence, ...]) -> OpVerdi
 
 
 def _clocks(directory: Path, cells: tuple[CellEvidence, ...]) -> Mapping[str, float]:
-    """Mean SM clock, in MHz, of the measured cells whose telemetry covers them."""
+    """Mean SM clock under load, in MHz, of the measured cells whose telemetry says enough about them."""
     found = {}
     for item in cells:
         if item.status is None or item.status.outcome is not Outcome.MEASURED:
             continue
         sampled = telemetry.summarise(_attempt(directory, item.cell, item.status.attempt) / "telemetry.csv")
         covered = sampled.samples * (sampled.interval_s or 0.0) / item.status.elapsed_s
-        if sampled.sm_clock_mhz and covered >= COVERED:
-            found[item.cell.key] = sampled.sm_clock_mhz.mean
+        if sampled.busy_sm_clock_mhz and sampled.busy >= BUSY_SAMPLES and covered >= COVERED:
+            found[item.cell.key] = sampled.busy_sm_clock_mhz.mean
     return found
 
 

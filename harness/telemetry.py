@@ -80,9 +80,15 @@ class Spread:
 
 @dataclass(frozen=True)
 class Summary:
-    """One telemetry file in numbers. None = never measured. `interval_s` is the achieved one, not the asked one."""
+    """One telemetry file in numbers. None = never measured. `interval_s` is the achieved one, not the asked one.
+
+    `busy` is the number of samples under load, and `busy_sm_clock_mhz` the SM clock over them: a cell also imports and
+    compiles while its device idles at a fifth of the clock, and that must not be taken for the clock of its rows.
+    """
 
     samples: int
+    busy: int
+    busy_sm_clock_mhz: Spread | None
     interval_s: float | None
     sm_clock_mhz: Spread | None
     temp_c: Spread | None
@@ -103,8 +109,11 @@ def summarise(csv_path: Path) -> Summary:
         raise ValueError(f"{csv_path}: columns are {','.join(table.columns)}, expected {','.join(COLUMNS)}")
     times = table["time_s"].drop_duplicates()
     seen = {name for cell in table["throttle"].dropna() for name in cell.split("|")} - samplers.HARMLESS
+    loaded = table[table["util_pct"] > 0]
     return Summary(
         samples=len(times),
+        busy=len(loaded),
+        busy_sm_clock_mhz=_spread(loaded["sm_clock_mhz"].dropna().tolist()),
         interval_s=float(times.diff().median()) if len(times) > 1 else None,
         sm_clock_mhz=_spread(table["sm_clock_mhz"].dropna().tolist()),
         temp_c=_spread(table["temp_c"].dropna().tolist()),

@@ -356,7 +356,7 @@ def test_a_torn_last_line_is_not_a_sample(tmp_path):
 
 
 def test_no_samples_is_an_answer(tmp_path):
-    empty = telemetry.Summary(0, None, None, None, None, ())
+    empty = telemetry.Summary(0, 0, None, None, None, None, None, ())
     assert telemetry.summarise(tmp_path / "absent.csv") == empty
     assert summary(tmp_path) == empty
     (tmp_path / "telemetry.csv").write_text("", encoding="utf-8")

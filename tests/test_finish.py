@@ -1,0 +1,40 @@
+"""finish: what is derived from the files of cells that have ended."""
+
+import dataclasses
+
+from harness import codec, finish
+from harness.records import CellEvidence, Outcome, Status
+from tests import evidence as build
+
+
+def measured(tmp_path, samples: list[tuple[int, int]]):
+    """One measured cell of 20 s whose telemetry has (SM clock, utilization) once a second."""
+    cell = build.cell()
+    path = tmp_path / cell.key / "attempts" / "1" / "telemetry.csv"
+    lines = [f"{second}.0,0,u,{clock},3201,40,500,{busy},none" for second, (clock, busy) in enumerate(samples)]
+    header = "time_s,index,uuid,sm_clock_mhz,mem_clock_mhz,temp_c,power_w,util_pct,throttle"
+    codec.write_text(path, "\n".join([header, *lines]) + "\n")
+    status = Status(
+        "c", cell.op, 1, "A", Outcome.MEASURED, 0, "", 20.0, 1, 0, 1, {}, 1, 1, "", "", "u", {}, {}
+    )  # fmt: skip
+    return CellEvidence(cell, status, None, None, (), ())
+
+
+def test_a_cells_clock_is_the_one_under_load(tmp_path):
+    item = measured(tmp_path, [(345, 0)] * 8 + [(1900, 90)] * 12)
+    assert finish._clocks(tmp_path, (item,)) == {item.cell.key: 1900.0}
+
+
+def test_few_samples_under_load_say_nothing_about_the_clock(tmp_path):
+    assert finish._clocks(tmp_path, (measured(tmp_path, [(345, 0)] * 15 + [(1900, 90)] * 5),)) == {}
+
+
+def test_telemetry_that_covers_half_the_cell_says_nothing_about_the_clock(tmp_path):
+    assert finish._clocks(tmp_path, (measured(tmp_path, [(1900, 90)] * 10),)) == {}
+
+
+def test_a_cell_that_was_not_measured_has_no_clock(tmp_path):
+    item = measured(tmp_path, [(1900, 90)] * 20)
+    assert item.status is not None
+    skipped = dataclasses.replace(item, status=dataclasses.replace(item.status, outcome=Outcome.SKIPPED))
+    assert finish._clocks(tmp_path, (skipped,)) == {}
