@@ -83,7 +83,7 @@ def parse(data: Any, base: Path, where: str = "config") -> Config:
         raise ConfigError(f"{where}: expected a mapping of keys, got {type(data).__name__}; see config/README.md")
     data = _filled(data, schema())
     _validate(data, where)
-    measure = Measure(**data["measure"])
+    measure = Measure(**{**data["measure"], "capture_deny_ops": tuple(data["measure"]["capture_deny_ops"])})
     provider = data["provider"]
     sides = _sides(data["sides"], base)
     return Config(

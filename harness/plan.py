@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from harness.config import Config
-from harness.records import CALIBER_EPOCH, Cell, Instrument, Plan, Planned, Provider, SideName, Workload
+from harness.providers import provider
+from harness.records import CALIBER_EPOCH, Cell, Instrument, Measure, Plan, Planned, Provider, SideName, Workload
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ def cells(config: Config, workloads: Sequence[Workload], instrument: Instrument,
     for index, workload in enumerate(workloads):
         lane = index % len(config.devices)
         arguments = corpus.pytest_args(workload)
+        own = uncaptured(instrument) if provider.key(workload.node) in config.measure.capture_deny_ops else instrument
         for round_, sides in enumerate(schedule(config.campaign, workload.op, config.measure.rounds)):
             for slot, side in enumerate(sides, 1):
                 yield Cell(
@@ -42,15 +45,27 @@ def cells(config: Config, workloads: Sequence[Workload], instrument: Instrument,
                     device=config.devices[lane],
                     workload=workload,
                     provider=corpus.provider,
-                    instrument=instrument,
+                    instrument=own,
                     measure=config.measure,
-                    autotune="replay" if round_ else "record",
+                    autotune=tuning(config.measure, round_),
                     declared_aa=config.declared_aa,
                     allow_no_ir_diff=config.judge.allow_no_ir_diff,
                     pytest_args=arguments,
                     telemetry_s=config.telemetry_s,
                 )
                 seq += 1
+
+
+def uncaptured(instrument: Instrument) -> Instrument:
+    """The instrument of an operator that is never captured: planned direct, and so called."""
+    return replace(instrument, timer="direct", l2="flushed") if instrument.timer == "cuda_graph" else instrument
+
+
+def tuning(measure: Measure, round_: int) -> Literal["record", "replay", "first"]:
+    """What the tuners of a round do: round 0 records, the others replay; or all take their first candidate."""
+    if measure.tuning == "first":
+        return "first"
+    return "replay" if round_ else "record"
 
 
 def schedule(campaign: str, op: str, rounds: int) -> list[tuple[SideName, ...]]:

@@ -13,7 +13,7 @@ from enum import Enum, IntEnum
 from typing import Any, Literal, Optional, Union
 
 #: Bumped whenever a number changes its meaning; results of two epochs are never compared.
-CALIBER_EPOCH = 1
+CALIBER_EPOCH = 2
 
 
 class ExitCode(IntEnum):
@@ -93,6 +93,12 @@ class Measure:
     rep_ms: int
     tuner_cache: Literal["isolated", "shared"]
     cell_timeout_s: int
+    l2: Literal["default", "flushed"] = "default"  # default: warm under graph replay, flushed by do_bench
+    tuning: Literal["record", "first"] = "record"  # first: every tuner takes its first candidate, on both sides
+    sweep_shards: int = 1  # round 0 in this many shards of the shapes, spread over the lanes
+    compile_cache: Literal["side", "cell"] = "side"  # side: one cache per (op, side), filled ahead off the device
+    capture_deny_ops: tuple[str, ...] = ()  # pytest function names minus `test_`: planned as direct
+    no_progress_s: int = 0  # nothing new from the target for so long is a hang; 0 = no such limit
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,7 @@ class Judge:
     q: float
     allow_no_ir_diff: bool
     allow_caliber_mismatch: bool
+    noise_campaign: str = ""  # directory of a judged A/A campaign whose noise floor feeds the margin
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,30 @@ class Provider:
     digest: str
 
 
+CaptureClass = Literal["recoverable", "fatal", "poisoned"]
+
+
+@dataclass(frozen=True)
+class CaptureTexts:
+    """A vendor's own wordings of a failed graph capture; one vendor's are never guessed for another.
+
+    recoverable: this row falls back to direct timing. fatal: the kernel itself failed, so a fallback latency would
+    report a broken kernel as a measurement. poisoned: the attempt left the process unusable.
+    """
+
+    recoverable: tuple[str, ...] = ()
+    fatal: tuple[str, ...] = ()
+    poisoned: tuple[str, ...] = ()
+
+    def classify(self, message: str) -> CaptureClass:
+        """The class of an error message; an unknown wording is fatal, the only answer that invents no latency."""
+        if any(text in message for text in self.fatal):
+            return "fatal"
+        if any(text in message for text in self.poisoned):
+            return "poisoned"
+        return "recoverable" if any(text in message for text in self.recoverable) else "fatal"
+
+
 @dataclass(frozen=True)
 class Instrument:
     """The slice of backend facts that the plan copies into a cell; the plugins obey it.
@@ -140,6 +171,7 @@ class Instrument:
     l2: Literal["none", "warm", "flushed"]
     plugins: tuple[str, ...]
     sampler: str  # telemetry sampler name, "" = none
+    capture_texts: CaptureTexts = CaptureTexts()
 
 
 @dataclass(frozen=True)
@@ -159,11 +191,13 @@ class Cell:
     provider: Provider
     instrument: Instrument
     measure: Measure
-    autotune: Literal["record", "replay"]
+    autotune: Literal["record", "replay", "first"]
     declared_aa: bool
     allow_no_ir_diff: bool
     pytest_args: tuple[str, ...]
     telemetry_s: float = 1.0  # seconds between samples, 0 = off
+    shard: int = 0  # this process sweeps shapes shard, shard + shards, ... of the op; a part of round 0
+    shards: int = 1
 
     @property
     def key(self) -> str:
@@ -390,6 +424,7 @@ class Identity:
     pythonpath: tuple[str, ...] = _axis()
     triton: str = _axis()
     triton_digest: str = _axis()  # SHA-256 over triton's *.py and libtriton
+    compiler_commit: str = _axis()  # of the checkout triton was imported from; "" for an installed package
     host: str = _evidence()
     pid: int = _evidence()
     started_at: str = _evidence()

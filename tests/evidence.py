@@ -87,6 +87,7 @@ def identity(of: Cell, **changes: Any) -> Identity:
         pythonpath=(),
         triton="3.6.0",
         triton_digest="sha256:t",
+        compiler_commit="",
         host="box",
         pid=1000 + of.seq,
         started_at="2026-01-01T00:00:00+00:00",

@@ -28,7 +28,7 @@ LEVELS = (
     | {"report", "verdict_sections", "evidence_sections", "summary", "grid"}
     | {"store", "seal", "receipts", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"},
     {"cell", "attempt", "campaign", "finish"},
-    {"__main__"},
+    {"__main__", "commands"},
 )
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 L0 = LEVELS[0]
@@ -46,7 +46,7 @@ MIRRORED = BUILTIN / "benchmark" / "base.py"
 MODULE_LINES, FUNCTION_LINES, RULES_LINES, SNAKEFILE_LINES = 250, 60, 100, 80
 #: Longer than a module may be, and why.
 LONG_MODULES = {
-    HARNESS / "records.py": 460,  # the glossary: declarations only; a second file of nouns is a second birthplace
+    HARNESS / "records.py": 520,  # the glossary: declarations only; a second file of nouns is a second birthplace
 }
 
 

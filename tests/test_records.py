@@ -19,7 +19,8 @@ def test_a_field_without_a_role_does_not_compile():
 def test_measurements_and_times_are_never_compared():
     assert {"host", "pid", "started_at"} <= set(identity_fields(Role.EVIDENCE))
     assert {"timer", "l2", "tuner_cache", "device_model", "torch"} <= set(identity_fields(Role.COMPARED))
-    assert set(identity_fields(Role.AXIS)) == {"switch", "executable", "pythonpath", "triton", "triton_digest"}
+    builds = {"triton", "triton_digest", "compiler_commit"}
+    assert set(identity_fields(Role.AXIS)) == {"switch", "executable", "pythonpath"} | builds
 
 
 def test_only_outcomes_about_the_operator_are_terminal():

@@ -6,13 +6,13 @@ from typing import Literal
 
 from harness.backends.aot import AOT, check_target
 from harness.backends.ascend import ASCEND
-from harness.backends.backend import Backend, CaptureTexts
+from harness.backends.backend import Backend
 from harness.backends.cuda import CUDA
 from harness.backends.device import Device, DeviceError, resolve, resolve_all
 from harness.backends.musa import MUSA
 from harness.backends.rocm import ROCM
 from harness.backends.tool import RunTool, ToolError, run_tool
-from harness.records import Instrument, Refusal
+from harness.records import CaptureTexts, Instrument, Refusal
 
 __all__ = [
     "ALL", "NAMES", "Backend", "BackendError", "CaptureTexts", "Device", "DeviceError", "RunTool", "ToolError",
@@ -58,6 +58,7 @@ def instrument(backend: Backend, graph: Graph, target: str) -> Instrument:
         l2=l2[timer],
         plugins=backend.plugins + PLUGINS,
         sampler=backend.sampler,
+        capture_texts=backend.capture_texts,
     )
 
 

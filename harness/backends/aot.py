@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from harness.backends.backend import Backend, CaptureTexts
+from harness.backends.backend import Backend
 from harness.backends.device import Device
 from harness.backends.tool import RunTool
-from harness.records import Refusal
+from harness.records import CaptureTexts, Refusal
 
 TARGET = re.compile(r"cuda:\d{2,3}|hip:gfx[0-9a-f]{3,4}")
 LANES = 256  # more than any machine can compile on side by side

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from harness.backends.backend import Backend, CaptureTexts
+from harness.backends.backend import Backend
 from harness.backends.device import Device
 from harness.backends.tool import RunTool
+from harness.records import CaptureTexts
 
 COMMAND = ("npu-smi", "info")
 BUS = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")

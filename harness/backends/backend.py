@@ -8,34 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from harness.backends import device
 from harness.backends.device import Device, DeviceError
 from harness.backends.tool import RunTool, ToolError, run_tool
-
-CaptureClass = Literal["recoverable", "fatal", "poisoned"]
-
-
-@dataclass(frozen=True)
-class CaptureTexts:
-    """The vendor's own wordings of a failed graph capture; one vendor's are never guessed for another.
-
-    recoverable: this row falls back to direct timing. fatal: the kernel itself failed, so a fallback latency would
-    report a broken kernel as a measurement. poisoned: the attempt left the process unusable.
-    """
-
-    recoverable: tuple[str, ...] = ()
-    fatal: tuple[str, ...] = ()
-    poisoned: tuple[str, ...] = ()
-
-    def classify(self, message: str) -> CaptureClass:
-        """The class of an error message; an unknown wording is fatal, the only answer that invents no latency."""
-        if any(text in message for text in self.fatal):
-            return "fatal"
-        if any(text in message for text in self.poisoned):
-            return "poisoned"
-        return "recoverable" if any(text in message for text in self.recoverable) else "fatal"
+from harness.records import CaptureTexts
 
 
 @dataclass(frozen=True)

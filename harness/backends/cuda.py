@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from harness.backends.backend import Backend, CaptureTexts
+from harness.backends.backend import Backend
 from harness.backends.device import Device
 from harness.backends.tool import RunTool
+from harness.records import CaptureTexts
 
 GPU = re.compile(r"^GPU (\d+): (.+) \(UUID: ([^)]+)\)")
 #: Drivers before R470 print MIG-GPU-<uuid>/<gi>/<ci>, later ones MIG-<uuid>.

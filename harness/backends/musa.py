@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness.backends.backend import Backend, CaptureTexts
+from harness.backends.backend import Backend
 from harness.backends.device import Device
 from harness.backends.tool import RunTool, ToolError
+from harness.records import CaptureTexts
 
 COMMAND = ("mthreads-gmi", "-q", "--json")
 

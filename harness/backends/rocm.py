@@ -6,9 +6,10 @@ import json
 import re
 from typing import Any
 
-from harness.backends.backend import Backend, CaptureTexts
+from harness.backends.backend import Backend
 from harness.backends.device import Device
 from harness.backends.tool import RunTool, ToolError
+from harness.records import CaptureTexts
 
 ROCM_SMI = ("rocm-smi", "--showuniqueid", "--showproductname", "--showbus", "--json")
 AMD_SMI = ("amd-smi", "list", "--json")

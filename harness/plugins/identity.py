@@ -77,6 +77,7 @@ def identity(current: session.Session, config: Any) -> Identity:
         pythonpath=cell.side.pythonpath,
         triton=str(importlib.import_module("triton").__version__),
         triton_digest=observed.triton_digest(),
+        compiler_commit=observed.compiler_commit(),
         host=socket.gethostname(),
         pid=os.getpid(),
         started_at=STARTED.isoformat(timespec="milliseconds"),

@@ -76,6 +76,18 @@ def triton_build() -> str:
     return f"{importlib.import_module('triton').__version__} {digest}"
 
 
+def compiler_commit() -> str:
+    """HEAD of the git checkout that triton is imported from; "" for an installed package. No git is run."""
+    for parent in _triton_home().parents:
+        if parent.name == "site-packages":
+            return ""
+        head = _first_line(str(parent / ".git" / "HEAD"))
+        if head:
+            reference = head.removeprefix("ref: ")
+            return head if reference == head else _first_line(str(parent / ".git" / reference))
+    return ""
+
+
 def loaded_digest(package: str) -> str:
     """SHA-256 over names and sources of the modules of `package` that this process has loaded."""
     loaded = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{package}.")}

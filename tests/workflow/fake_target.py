@@ -94,8 +94,8 @@ def identify(cell, attempt: Path) -> None:
             dtypes=cell.workload.dtypes, direct_repeat=measure.direct_repeat, warmup_ms=measure.warmup_ms,
             rep_ms=measure.rep_ms, tuner_cache=measure.tuner_cache, autotune_mode=cell.autotune,
             autotune_digest="" if cell.autotune == "record" else "d", compile_cache="cold", env={}, switch=switch,
-            executable=sys.executable, pythonpath=cell.side.pythonpath, triton="fake", triton_digest="t", host="h",
-            pid=os.getpid(), started_at="", cuda_visible="",
+            executable=sys.executable, pythonpath=cell.side.pythonpath, triton="fake", triton_digest="t",
+            compiler_commit="", host="h", pid=os.getpid(), started_at="", cuda_visible="",
         ),
     )  # fmt: skip
 
