@@ -76,20 +76,40 @@ def table(evidences: Sequence[CellEvidence]) -> tuple[AxisLine, ...]:
     return tuple(lines)
 
 
-def checks() -> Mapping[str, str]:
-    """Axis -> what checks it; the documentation prints this table."""
-    roles = {
-        Role.COMPARED: "equal over all measured cells of an operator, or refused",
-        Role.AXIS: "equal over the rounds of one side, and different between the sides on at least one axis",
-        Role.EVIDENCE: "recorded only",
+def document() -> str:
+    """The caliber table of the README: each axis, its role, what it is and the code that checks it."""
+    checked = {
+        Role.COMPARED: "`caliber.compare`: equal over all measured cells of an operator, or refused",
+        Role.AXIS: "`caliber.compare`: equal over the rounds of a side; one differs between the sides, or A/A is declared",
     }
-    found = {item.name: roles[item.metadata["role"]] for item in fields(Identity)}
-    found["identity"] = "every measured cell has one, or refused"
-    found["switch (sides)"] = "refused when the sides differ on no axis, unless declared_aa"
-    found["timer, l2, repeat of a row"] = (
-        "equal within each pair of rows and over its rounds, or the shape is MIXED_TIMER"
-    )
-    return found
+    rows = [
+        (f"`{item.name}`", item.metadata["role"].value, item.metadata["text"], checked[item.metadata["role"]])
+        for item in fields(Identity)
+        if item.metadata["role"] in checked
+    ]
+    rows += [
+        (
+            "identity",
+            "",
+            "what the target process wrote of itself",
+            "`caliber.compare`: every measured cell has one, or refused",
+        ),
+        (
+            "row",
+            "",
+            "timer, L2 state and repeat of a row",
+            "`pairing.pair`: equal within a pair and over its rounds, or MIXED_TIMER",
+        ),
+        ("rows", "", "the rows that round 0 found", "`screening.screen`: as many in every cell, or INCOMPLETE"),
+        (
+            "seal",
+            "",
+            "manifest, configuration, harness, provider",
+            "`seal.check`: as in the first run, or the campaign is refused",
+        ),
+    ]
+    lines = ["| axis | role | what it is | checked by |", "|---|---|---|---|"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
 
 
 def _unequal(cells: Sequence[CellEvidence], names: tuple[str, ...], suffix: str) -> list[Mismatch]:

@@ -368,12 +368,12 @@ class Role(str, Enum):
     EVIDENCE = "evidence"  # recorded, never compared
 
 
-def _compared() -> Any:
-    return field(metadata={"role": Role.COMPARED})
+def _compared(text: str) -> Any:
+    return field(metadata={"role": Role.COMPARED, "text": text})
 
 
-def _axis() -> Any:
-    return field(metadata={"role": Role.AXIS})
+def _axis(text: str) -> Any:
+    return field(metadata={"role": Role.AXIS, "text": text})
 
 
 def _evidence() -> Any:
@@ -384,7 +384,7 @@ def require_roles(cls: type) -> type:
     """Class decorator: a field without a role does not compile (design, decision 7)."""
     for item in dataclasses.fields(cls):
         if "role" not in item.metadata:
-            raise TypeError(f"{cls.__name__}.{item.name} declares no role; use _compared(), _axis() or _evidence()")
+            raise TypeError(f"{cls.__name__}.{item.name} declares no role; use _compared(text), _axis(text) or _evidence()")
     return cls
 
 
@@ -393,38 +393,38 @@ def require_roles(cls: type) -> type:
 class Identity:
     """What the target process observed about itself; effective values, never requested ones."""
 
-    epoch: int = _compared()
-    backend: str = _compared()
-    target: str = _compared()
-    device_model: str = _compared()
-    device_uuid: str = _compared()
-    driver: str = _compared()
-    runtime: str = _compared()
-    python: str = _compared()  # version; the path is an axis
-    torch: str = _compared()
-    provider: str = _compared()
-    provider_digest: str = _compared()
-    harness_digest: str = _compared()
-    plugins: tuple[str, ...] = _compared()
-    timer: str = _compared()
-    l2: str = _compared()
-    level: str = _compared()
-    shapes: str = _compared()
-    dtypes: tuple[str, ...] = _compared()
-    direct_repeat: int = _compared()
-    warmup_ms: int = _compared()
-    rep_ms: int = _compared()
-    tuner_cache: str = _compared()
-    autotune_mode: str = _compared()
-    autotune_digest: str = _compared()
-    compile_cache: str = _compared()  # "cold" or "warm" as found at start
-    env: Mapping[str, str] = _compared()  # relevant variables other than the switch
-    switch: Mapping[str, Optional[str]] = _axis()  # the variables either side names, as seen (None = unset)
-    executable: str = _axis()
-    pythonpath: tuple[str, ...] = _axis()
-    triton: str = _axis()
-    triton_digest: str = _axis()  # SHA-256 over triton's *.py and libtriton
-    compiler_commit: str = _axis()  # of the checkout triton was imported from; "" for an installed package
+    epoch: int = _compared("meaning of caliber's numbers (`CALIBER_EPOCH`)")
+    backend: str = _compared("cuda, musa, rocm, ascend, aot")
+    target: str = _compared("what `aot` compiles for")
+    device_model: str = _compared("the device's name")
+    device_uuid: str = _compared("the very device")
+    driver: str = _compared("driver version")
+    runtime: str = _compared("CUDA, ROCm, MUSA runtime version")
+    python: str = _compared("version of the target interpreter")
+    torch: str = _compared("version")
+    provider: str = _compared("where operators come from")
+    provider_digest: str = _compared("commit or hash of the operators")
+    harness_digest: str = _compared("hash of the frozen target-side code")
+    plugins: tuple[str, ...] = _compared("plugins that were really loaded, in order")
+    timer: str = _compared("the planned timer; the one used is in each row")
+    l2: str = _compared("the planned L2 state: warm or flushed under graph replay, flushed by do_bench, none")
+    level: str = _compared("core or comprehensive")
+    shapes: str = _compared("shape file or upstream")
+    dtypes: tuple[str, ...] = _compared("narrowing by dtype")
+    direct_repeat: int = _compared("timer calls per directly timed row")
+    warmup_ms: int = _compared("warm-up as the benchmark parsed it")
+    rep_ms: int = _compared("repetition as the benchmark parsed it")
+    tuner_cache: str = _compared("isolated or shared")
+    autotune_mode: str = _compared("record, replay or first")
+    autotune_digest: str = _compared("hash of the record that was replayed")
+    compile_cache: str = _compared("the Triton cache: side (the operator and side's own), cell (cold), warm (foreign)")
+    env: Mapping[str, str] = _compared("relevant variables other than the switch, one by one")
+    switch: Mapping[str, Optional[str]] = _axis("the variables either side names, as seen; null = unset")
+    executable: str = _axis("target interpreter")
+    pythonpath: tuple[str, ...] = _axis("import paths of the side")
+    triton: str = _axis("version")
+    triton_digest: str = _axis("hash of Triton's Python files and libtriton")
+    compiler_commit: str = _axis("HEAD of the git checkout Triton was imported from; empty for an installed package")
     host: str = _evidence()
     pid: int = _evidence()
     started_at: str = _evidence()

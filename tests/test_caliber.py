@@ -105,7 +105,3 @@ def test_the_table_shows_both_sides_of_every_field():
 
 def test_the_table_of_a_single_side_compares_nothing():
     assert {line.state for line in caliber.table([item for item in CELLS if item.cell.side.name == "A"])} == {"unseen"}
-
-
-def test_every_identity_field_has_a_documented_check():
-    assert set(identity_fields(Role.COMPARED)) | set(identity_fields(Role.AXIS)) <= set(caliber.checks())
