@@ -80,7 +80,7 @@ def document() -> str:
     """The caliber table of the README: each axis, its role, what it is and the code that checks it."""
     checked = {
         Role.COMPARED: "`caliber.compare`: equal over all measured cells of an operator, or refused",
-        Role.AXIS: "`caliber.compare`: equal over the rounds of a side; one differs between the sides, or A/A is declared",
+        Role.AXIS: "`caliber.compare`: equal over a side's rounds; one differs between the sides, or A/A is declared",
     }
     rows = [
         (f"`{item.name}`", item.metadata["role"].value, item.metadata["text"], checked[item.metadata["role"]])

@@ -384,7 +384,9 @@ def require_roles(cls: type) -> type:
     """Class decorator: a field without a role does not compile (design, decision 7)."""
     for item in dataclasses.fields(cls):
         if "role" not in item.metadata:
-            raise TypeError(f"{cls.__name__}.{item.name} declares no role; use _compared(text), _axis(text) or _evidence()")
+            raise TypeError(
+                f"{cls.__name__}.{item.name} declares no role; use _compared(text), _axis(text) or _evidence()"
+            )
     return cls
 
 
