@@ -6,12 +6,15 @@ CSV on stdout, reasons and the raw first sample on stderr. Nothing here may fail
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import os
+import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, pairwise
 from pathlib import Path
 
 from harness import backends, process, samplers
@@ -96,28 +99,32 @@ class Summary:
     throttle: tuple[str, ...]
 
 
-def summarise(csv_path: Path) -> Summary:
-    """Number of samples, spreads, and throttle reasons seen. A sampler killed in mid-line leaves a torn last line."""
-    import pandas
-
+def columns(csv_path: Path) -> Mapping[str, Sequence[str]]:
+    """The file by column, as texts; "" is absent. A sampler killed in mid-line leaves a torn last line: not counted."""
     text = csv_path.read_text(encoding="utf-8") if csv_path.exists() else ""
-    whole = text[: text.rfind("\n") + 1] or ",".join(COLUMNS)
-    # Only "" is absent: pandas would take a throttle of "none" or a UUID of "NA" for absent too.
-    texts = {"uuid": str, "throttle": str}
-    table = pandas.read_csv(io.StringIO(whole), dtype=texts, keep_default_na=False, na_values=[""])
-    if tuple(table.columns) != COLUMNS:
-        raise ValueError(f"{csv_path}: columns are {','.join(table.columns)}, expected {','.join(COLUMNS)}")
-    times = table["time_s"].drop_duplicates()
-    seen = {name for cell in table["throttle"].dropna() for name in cell.split("|")} - samplers.HARMLESS
-    loaded = table[table["util_pct"] > 0]
+    lines = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))) or [list(COLUMNS)]
+    if tuple(lines[0]) != COLUMNS:
+        raise ValueError(f"{csv_path}: columns are {','.join(lines[0])}, expected {','.join(COLUMNS)}")
+    for number, line in enumerate(lines, 1):
+        if len(line) != len(COLUMNS):
+            raise ValueError(f"{csv_path}:{number}: {len(line)} values, expected {len(COLUMNS)}")
+    return dict(zip(COLUMNS, zip(*lines[1:], strict=True), strict=True)) if lines[1:] else dict.fromkeys(COLUMNS, ())
+
+
+def summarise(csv_path: Path) -> Summary:
+    """Number of samples, spreads, and throttle reasons seen."""
+    table = columns(csv_path)
+    times = list(dict.fromkeys(map(float, table["time_s"])))
+    seen = {name for cell in set(table["throttle"]) if cell for name in cell.split("|")} - samplers.HARMLESS
+    loaded = [bool(util) and float(util) > 0 for util in table["util_pct"]]
     return Summary(
         samples=len(times),
-        busy=len(loaded),
-        busy_sm_clock_mhz=_spread(loaded["sm_clock_mhz"].dropna().tolist()),
-        interval_s=float(times.diff().median()) if len(times) > 1 else None,
-        sm_clock_mhz=_spread(table["sm_clock_mhz"].dropna().tolist()),
-        temp_c=_spread(table["temp_c"].dropna().tolist()),
-        power_w=_spread(table["power_w"].dropna().tolist()),
+        busy=sum(loaded),
+        busy_sm_clock_mhz=_spread(compress(table["sm_clock_mhz"], loaded)),
+        interval_s=statistics.median(b - a for a, b in pairwise(times)) if len(times) > 1 else None,
+        sm_clock_mhz=_spread(table["sm_clock_mhz"]),
+        temp_c=_spread(table["temp_c"]),
+        power_w=_spread(table["power_w"]),
         throttle=tuple(sorted(seen)),
     )
 
@@ -181,7 +188,8 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _spread(values: Sequence[float]) -> Spread | None:
+def _spread(texts: Iterable[str]) -> Spread | None:
+    values = [float(text) for text in texts if text]
     return Spread(min(values), sum(values) / len(values), max(values)) if values else None
 
 
