@@ -26,8 +26,10 @@ LEVELS = (
     {"config", "manifest", "plan", "caliber", "fingerprint", "pairing", "statistics", "exact", "findings"},
     {"verdict", "screening", "decision", "corpus"}
     | {"report", "verdict_sections", "evidence_sections", "summary", "grid"}
-    | {"store", "seal", "receipts", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"},
-    {"cell", "attempt", "campaign", "finish"},
+    | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"}
+    | {"judging", "receipts", "verify", "accounting", "reaccount"}
+    | {"report_data", "report_schema", "ci", "junit"},
+    {"cell", "attempt", "campaign", "finish", "redo"},
     {"__main__", "commands"},
 )
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
@@ -37,6 +39,7 @@ L0 = LEVELS[0]
 PURE = {"plan", "caliber", "fingerprint", "pairing", "statistics", "exact", "findings"} | {
     *("verdict", "screening", "decision", "corpus"),
     *("report", "verdict_sections", "evidence_sections", "summary", "grid"),
+    *("accounting", "report_data", "report_schema", "ci", "junit"),
 }
 IMPURE_MODULES = {"os", "subprocess", "socket", "shutil", "tempfile", "threading", "time", "psutil"}
 

@@ -18,10 +18,10 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from harness import finish
+    from harness import finish, judging
 
-    for op in finish.judgeable(arguments.campaign):
-        finish.judge(arguments.campaign, op)
+    for op in judging.judgeable(arguments.campaign):
+        judging.judge(arguments.campaign, op)
     return int(finish.show(arguments.campaign))
 
 

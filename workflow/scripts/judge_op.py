@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.stderr = open(snakemake.log[0], "w")
 
-from harness import finish
+from harness import judging
 
 verdict = Path(snakemake.output[0])
-finish.judge(verdict.parent.parent, verdict.parent.name)
+judging.judge(verdict.parent.parent, verdict.parent.name)

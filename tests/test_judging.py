@@ -1,8 +1,8 @@
-"""finish: what is derived from the files of cells that have ended."""
+"""judging: what is derived from the files of cells that have ended."""
 
 import dataclasses
 
-from harness import codec, finish
+from harness import codec, judging
 from harness.records import CellEvidence, Outcome, Status
 from tests import evidence as build
 
@@ -22,19 +22,19 @@ def measured(tmp_path, samples: list[tuple[int, int]]):
 
 def test_a_cells_clock_is_the_one_under_load(tmp_path):
     item = measured(tmp_path, [(345, 0)] * 8 + [(1900, 90)] * 12)
-    assert finish._clocks(tmp_path, (item,)) == {item.cell.key: 1900.0}
+    assert judging.clocks(tmp_path, (item,)) == {item.cell.key: 1900.0}
 
 
 def test_few_samples_under_load_say_nothing_about_the_clock(tmp_path):
-    assert finish._clocks(tmp_path, (measured(tmp_path, [(345, 0)] * 15 + [(1900, 90)] * 5),)) == {}
+    assert judging.clocks(tmp_path, (measured(tmp_path, [(345, 0)] * 15 + [(1900, 90)] * 5),)) == {}
 
 
 def test_telemetry_that_covers_half_the_cell_says_nothing_about_the_clock(tmp_path):
-    assert finish._clocks(tmp_path, (measured(tmp_path, [(1900, 90)] * 10),)) == {}
+    assert judging.clocks(tmp_path, (measured(tmp_path, [(1900, 90)] * 10),)) == {}
 
 
 def test_a_cell_that_was_not_measured_has_no_clock(tmp_path):
     item = measured(tmp_path, [(1900, 90)] * 20)
     assert item.status is not None
     skipped = dataclasses.replace(item, status=dataclasses.replace(item.status, outcome=Outcome.SKIPPED))
-    assert finish._clocks(tmp_path, (skipped,)) == {}
+    assert judging.clocks(tmp_path, (skipped,)) == {}

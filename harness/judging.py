@@ -1,0 +1,73 @@
+"""One op's verdict from its files: what `caliber report` writes, and what `caliber verify` derives once more.
+
+The thin rim around the pure judging half (verdict): it reads evidence, gate, settings and telemetry, and must not know
+reports or the workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from harness import codec, store, telemetry
+from harness.findings import OpVerdict
+from harness.records import Cell, CellEvidence, Judge, Outcome, Plan, Planned
+from harness.verdict import judge_op
+
+#: A cell's clocks speak for it when samples cover this share of its time (facts: statistics, item 10), and this many of
+#: them saw the device under load.
+COVERED = 0.9
+BUSY_SAMPLES = 10
+
+
+def judge(directory: Path, op: str) -> OpVerdict:
+    """Judge one op from its files and write its verdict.json."""
+    verdict = derive(directory, op, store.op_evidence(directory, store.read_plan(directory), op))
+    codec.write(directory / op / "verdict.json", verdict)
+    return verdict
+
+
+def derive(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict:
+    """The verdict of one op as its files give it now. Writes nothing."""
+    return judge_op(cells, store.gate(directory, op), settings(directory), clocks(directory, cells))
+
+
+def verdict(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict:
+    """The verdict on file, or one made now for an op that is not finished."""
+    path = directory / op / "verdict.json"
+    complete = all(item.status is not None for item in cells)
+    return codec.read(OpVerdict, path) if complete and path.exists() else derive(directory, op, cells)
+
+
+def judgeable(directory: Path) -> Iterator[str]:
+    """The ops whose cells have all ended."""
+    plan = store.read_plan(directory)
+    for op in store.ops(plan):
+        if all((directory / cell.key / "status.json").exists() for cell in _of(plan, op)):
+            yield op
+
+
+def settings(directory: Path) -> Judge:
+    """The `judge:` section in force."""
+    return codec.read(Judge, directory / "judge.json")
+
+
+def clocks(directory: Path, cells: Sequence[CellEvidence]) -> Mapping[str, float]:
+    """Mean SM clock under load, in MHz, of the measured cells whose telemetry says enough about them."""
+    found = {}
+    for item in cells:
+        if item.status is None or item.status.outcome is not Outcome.MEASURED:
+            continue
+        sampled = telemetry.summarise(_attempt(directory, item.cell, item.status.attempt) / "telemetry.csv")
+        covered = sampled.samples * (sampled.interval_s or 0.0) / item.status.elapsed_s
+        if sampled.busy_sm_clock_mhz and sampled.busy >= BUSY_SAMPLES and covered >= COVERED:
+            found[item.cell.key] = sampled.busy_sm_clock_mhz.mean
+    return found
+
+
+def _of(plan: Plan, op: str) -> Iterator[Planned]:
+    return (cell for cell in plan.cells if cell.key.startswith(f"{op}/"))
+
+
+def _attempt(directory: Path, cell: Cell, number: int) -> Path:
+    return directory / cell.key / "attempts" / str(number)
