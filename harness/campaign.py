@@ -163,7 +163,7 @@ def start(campaign: Campaign) -> IO[str]:
     directory = campaign.directory
     lock = take_lock(directory)
     if not seal.check(directory, campaign.seal):
-        seal.write(directory, campaign.seal)
+        seal.write(directory, campaign.seal, sources(campaign))
     codec.write(directory / "plan.json", plan.outline(campaign.config, list(campaign.cells.values())))
     for key, cell in campaign.cells.items():
         path = directory / key / "cell.json"
@@ -173,6 +173,14 @@ def start(campaign: Campaign) -> IO[str]:
     for warning in config.warnings(campaign.config):
         print(f"caliber: warning: {warning}", file=sys.stderr)
     return lock
+
+
+def sources(campaign: Campaign) -> Mapping[str, str]:
+    """File name -> text of what the seal's digests are of, so that a copied campaign can be verified by itself."""
+    return {
+        "manifest.yaml": codec.read_text(campaign.config.manifest),
+        "config.json": codec.dumps(campaign.config.sealed(), indent=1) + "\n",
+    }
 
 
 def take_lock(directory: Path) -> IO[str]:

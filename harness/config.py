@@ -53,13 +53,21 @@ class Config:
         """Where the campaign lives: `results/<campaign>` below the working directory."""
         return Path("results") / self.campaign
 
-    def digest(self) -> str:
-        """SHA-256 of everything that decides what is measured: all but `judge`, `telemetry` and the manifest's path."""
-        sealed = {
+    def sealed(self) -> Mapping[str, Any]:
+        """What decides what is measured, as JSON values: all but `judge`, `telemetry` and the manifest's path."""
+        return {
             "backend": self.backend, "devices": self.devices, "target": self.target, "provider": self.provider,
             "sides": codec.to_json(self.sides), "declared_aa": self.declared_aa, "measure": codec.to_json(self.measure),
         }  # fmt: skip
-        return "sha256:" + hashlib.sha256(codec.dumps(sealed).encode()).hexdigest()
+
+    def digest(self) -> str:
+        """SHA-256 of the sealed part."""
+        return digest(self.sealed())
+
+
+def digest(sealed: Any) -> str:
+    """SHA-256 of a configuration's sealed part; of `config.json` in a campaign, it is the seal's."""
+    return "sha256:" + hashlib.sha256(codec.dumps(sealed).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)

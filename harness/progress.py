@@ -50,6 +50,8 @@ def state(directory: Path, key: str, now: float) -> CellState:
     if not found:
         return CellState(key, "missing", False, 0, None, "")
     last = store.status(found[-1])
+    if (found[-1] / store.SUPERSEDED).exists():
+        return CellState(key, "superseded", False, int(found[-1].name), None, "a plain re-run measures it again")
     if last is not None:
         return _ended(key, last)
     number = int(found[-1].name)

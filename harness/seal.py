@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -87,9 +87,14 @@ def check(directory: Path, current: Seal) -> bool:
     return True
 
 
-def write(directory: Path, current: Seal) -> None:
-    """Freeze the target-side code, then write `seal.json`: the seal is last, so it never speaks of a torn copy."""
+def write(directory: Path, current: Seal, sources: Mapping[str, str]) -> None:
+    """Freeze the target-side code, keep the `sources` (file name -> text) that the digests are of, then `seal.json`.
+
+    The seal is last, so it never speaks of a torn copy.
+    """
     freeze(directory)
+    for name, text in sources.items():
+        codec.write_text(directory / name, text)
     codec.write(directory / "seal.json", current)
 
 

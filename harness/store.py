@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness import codec
@@ -32,6 +33,24 @@ class StoreError(Refusal):
 
 
 EVIDENCE = ("rows.jsonl", "events.jsonl", "run_identity.json", "fingerprint.json", "telemetry.csv", "run.log")
+
+
+#: In an attempt: its terminal status was taken back, and by whom; it is no longer the cell's.
+SUPERSEDED = "superseded.json"
+#: Beside it: the files of the op that rested on it (verdict, gate, record), as they were.
+TAKEN_BACK = "superseded"
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """A terminal status that `caliber redo` took back. The attempt and all its evidence stay where they are."""
+
+    cell: str  # key
+    reason: str
+    by: str  # user name
+    at: str  # ISO 8601, UTC
+    because_of: str  # the cell that `redo` was asked for: this one, or one that it depends on
+    status: Status
 
 
 def cell_directory(campaign: Path, op: str, round_: int, side: str) -> Path:
@@ -60,9 +79,15 @@ def attempts(directory: Path) -> list[Path]:
 
 
 def last_attempt(directory: Path) -> Status | None:
-    """How the newest attempt ended; None when there is none, or it is running or was killed with its runner."""
+    """How the newest attempt ended; None when there is none, it runs, was killed with its runner, or is superseded."""
     found = attempts(directory)
-    return status(found[-1]) if found else None
+    return status(found[-1]) if found and not (found[-1] / SUPERSEDED).exists() else None
+
+
+def superseded(directory: Path) -> tuple[Superseded, ...]:
+    """What `caliber redo` took back from a cell, oldest first."""
+    found = (codec.read(Superseded, path) for path in directory.glob(f"attempts/*/{SUPERSEDED}"))
+    return tuple(sorted(found, key=lambda old: old.status.attempt))
 
 
 def rows(attempt: Path) -> tuple[Row, ...]:
@@ -127,7 +152,7 @@ def switch_text(side: Side) -> str:
 
 STATUS_COLUMNS = (
     "campaign", "round", "op", "side", "switch", "rc", "outcome", "elapsed_s", "success", "failed",
-    *(marker.value for marker in Marker), "seq", "started_at", "device", "reason",
+    *(marker.value for marker in Marker), "seq", "started_at", "device", "superseded", "reason",
 )  # fmt: skip
 
 
@@ -136,7 +161,7 @@ def status_rows(campaign: Path, plan: Plan) -> Iterator[dict[str, str]]:
     for planned in plan.cells:
         directory = campaign / planned.key
         cell = codec.read(Cell, directory / "cell.json")
-        yield _status_row(cell, status(directory) or last_attempt(directory))
+        yield _status_row(cell, status(directory) or last_attempt(directory), superseded(directory))
 
 
 def write_status_table(campaign: Path) -> Path:
@@ -155,12 +180,12 @@ def tsv(columns: tuple[str, ...], lines: Iterable[dict[str, str]]) -> str:
     return stream.getvalue()
 
 
-def _status_row(cell: Cell, ended: Status | None) -> dict[str, str]:
-    row = dict.fromkeys(STATUS_COLUMNS, "")
+def _status_row(cell: Cell, ended: Status | None, before: tuple[Superseded, ...]) -> dict[str, str]:
+    row = dict.fromkeys(STATUS_COLUMNS, "") | {"superseded": str(len(before))}
     row |= {"campaign": cell.campaign, "round": str(cell.round), "op": cell.op, "side": cell.side.name}
     row |= {"switch": switch_text(cell.side), "outcome": "missing"}
     if ended is None:
-        return row
+        return row | ({"reason": f"superseded: {before[-1].reason}"} if before else {})
     row |= {name: str(getattr(ended, name)) for name in ("rc", "success", "failed", "seq", "started_at", "device")}
     row |= {marker.value: str(ended.markers.get(marker.value, 0)) for marker in Marker}
     row |= {"outcome": ended.outcome.value, "elapsed_s": f"{ended.elapsed_s:.3f}"}
