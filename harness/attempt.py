@@ -129,7 +129,7 @@ def promote(place: Place, status: Status) -> bool:
         return False
     if (place.directory / "status.json").exists():
         return False
-    if status.outcome is Outcome.RECORDED:
+    if status.outcome is Outcome.RECORDED and place.cell.autotune == "record":
         codec.write_text(place.record, codec.read_text(place.attempt / "autotune.json"))
     codec.write(place.directory / "status.json", status)
     return True

@@ -17,7 +17,9 @@ from harness.statistics import DIRECTION
 #: More distinct values than this over the ops of a campaign are counted, not listed.
 LISTED = 3
 #: What every healthy cell says about itself.
-ROUTINE = frozenset({"TEST_RESULT", "PHASES", "AUTOTUNE_RECORDED", "AUTOTUNE_REPLAY", "AUTOTUNE_NOT_APPLICABLE"})
+ROUTINE = frozenset({"TEST_RESULT", "PHASES", "AUTOTUNE_RECORDED", "AUTOTUNE_REPLAY", "AUTOTUNE_NOT_APPLICABLE"}) | {
+    *("AUTOTUNE_FIRST", "SWEEP_SEEDED", "RESULT_CHECKED"),
+}
 Cells = Mapping[str, tuple[CellEvidence, ...]]
 
 
@@ -132,11 +134,11 @@ def _tally(cells: Sequence[CellEvidence]) -> tuple[int, int, int]:
 
 
 def _rows_got(cells: Sequence[CellEvidence]) -> str:
-    """Over the measured cells; `?` where a plan could not know."""
+    """Over the measured cells, rows with a value; `?` where a plan could not know."""
     found = measured(cells)
     expected = [item.status.rows_expected for item in found if item.status]
     total = "?" if None in expected else str(sum(number or 0 for number in expected))
-    return f"{sum(len(item.rows) for item in found)} / {total}" if found else ABSENT
+    return f"{sum(item.status.success for item in found if item.status)} / {total}" if found else ABSENT
 
 
 def _axis_rows(found: Mapping[AxisLine, Sequence[str]], ops: int) -> list[tuple[str, ...]]:

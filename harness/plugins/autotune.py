@@ -1,4 +1,5 @@
-"""pytest plugin: record what the tuners chose (round 0), or make them choose it again (every measured cell).
+"""pytest plugin: record what the tuners chose (round 0), or make them choose it again (every measured cell); or, where
+their choice is not under test, make each take its first candidate.
 
 Tuning is a measurement of its own: an A/B in which both sides tune compares two choices, not two compilers. Works on
 every tuner derived from Triton's Autotuner, FlagGems' LibTuner included, by standing before the tuner's own cache for
@@ -18,7 +19,7 @@ from typing import Any
 
 from harness import codec
 from harness.plugins import compiling, observed, session
-from harness.plugins.replay import Recorder, Replayer, ReplayRefused, Seen, refuse
+from harness.plugins.replay import First, Recorder, Replayer, ReplayRefused, Seen, refuse
 from harness.plugins.tuned import config_text, key_text, same, source_hash, tuned_config
 from harness.records import AutotuneRecord
 
@@ -43,9 +44,11 @@ def pytest_sessionfinish() -> None:
 
 @cache
 def watch() -> Watch:
-    """The one watch of this process, recording or replaying as its cell says."""
+    """The one watch of this process: recording, replaying or taking the first, as its cell says."""
     cell = session.current().cell
     timer = cell.instrument.timer
+    if cell.autotune == "first":
+        return Watch(First())
     if cell.autotune == "record":
         build = observed.triton_build()
         return Watch(Recorder(AutotuneRecord(cell.op, build, timer, "exclusive", ()), compile_only=timer == "compile"))
@@ -62,7 +65,7 @@ def unwatched() -> Iterator[None]:
 class Watch:
     """Patches `run` (and, where nothing can be timed, `_bench`) of every tuner class."""
 
-    def __init__(self, mode: Recorder | Replayer) -> None:
+    def __init__(self, mode: First | Recorder | Replayer) -> None:
         self.mode = mode
         self.compile_only = session.current().cell.instrument.timer == "compile"
         self.depth = 0  # > 0 while a tuner runs: its benchmarks are not the row's
@@ -126,6 +129,9 @@ class Watch:
     def _look_up(self, tuner: Any, inner: Any, key: Any, kwargs: dict[str, Any]) -> Seen | None:
         mark = (id(tuner), key_text(key))
         if mark in self.mode.seen:
+            winner = self.mode.seen[mark][1]
+            if winner is not None and key not in inner:
+                inner[key] = winner
             return None
         self.consulted = True
         candidates = list(tuner.prune_configs(kwargs))
@@ -141,7 +147,7 @@ class Watch:
             inner[key] = winner
             if not same(tuned_config(inner[key]), tuned_config(winner)):  # a database keeps its first writer's choice
                 refuse(seen.kernel, f"its tuner cache already holds another config for key {seen.key}; isolate it")
-        self.mode.seen[mark] = tuner  # kept alive, so that its id stays its own
+        self.mode.seen[mark] = (tuner, winner)  # the tuner is kept alive, so that its id stays its own
         return seen
 
     def _compile_candidate(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The two things a watched tuner's look-up can mean: record what it will choose, or hand it what was recorded.
+"""What a watched tuner's look-up can mean: record its choice, or hand it what was recorded, or its first candidate.
 
 Knows records and events; not Triton's classes, which autotune.py watches.
 """
@@ -14,6 +14,9 @@ from harness import codec
 from harness.plugins import session
 from harness.plugins.tuned import candidates_hash, find, same, tuned_config
 from harness.records import AutotuneRecord, Marker, TunedConfig, TunedKey
+
+#: So many keys that tuned themselves are named in REPLAY_PARTIAL; all of them are in their own events.
+NAMED_KEYS = 3
 
 
 class ReplayRefused(RuntimeError):
@@ -31,16 +34,34 @@ class Seen:
     candidates: tuple[TunedConfig, ...]
 
 
+class First:
+    """Tuners whose choice is not under test: each takes the first candidate that its own pruning leaves."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Any, tuple[Any, Any]] = {}
+
+    def look_up(self, seen: Seen, candidates: Sequence[Any]) -> Any:
+        """The first candidate; a tuner that prunes every one of them away is refused."""
+        return candidates[0] if candidates else refuse(seen.kernel, f"no candidate is left for key {seen.key}")
+
+    def chosen(self, seen: Seen, best: Any) -> None:
+        """Nothing to note."""
+
+    def conclude(self) -> None:
+        """Say for how many keys the choice was made so."""
+        session.current().emit_event("AUTOTUNE_FIRST", "", keys=str(len(self.seen)))
+
+
 class Recorder:
     """Round 0: lets every tuner choose and notes the choice. With `compile_only` there is none, only candidates."""
 
     def __init__(self, record: AutotuneRecord, compile_only: bool) -> None:
-        self.seen: dict[Any, Any] = {}
+        self.seen: dict[Any, tuple[Any, Any]] = {}
         self._record = record
         self._compile_only = compile_only
         self._keys: list[TunedKey] = []
 
-    def look_up(self, seen: Seen, candidates: Sequence[Any]) -> None:
+    def look_up(self, seen: Seen, candidates: Sequence[Any]) -> Any | None:
         """Nothing to hand out: the tuner tunes."""
         return None
 
@@ -67,10 +88,10 @@ class Replayer:
     """A measured cell: hands every tuner its recorded choice, and counts what the record did not cover."""
 
     def __init__(self, record: AutotuneRecord, op: str, timer: str) -> None:
-        self.seen: dict[Any, Any] = {}
+        self.seen: dict[Any, tuple[Any, Any]] = {}
         self._keys = record.keys
         self._used: set[int] = set()
-        self._missing = 0
+        self._missing: list[str] = []
         if (record.op, record.timer) != (op, timer):
             refuse("", f"recorded for op {record.op} by timer {record.timer}, this cell is {op} by {timer}")
 
@@ -78,7 +99,7 @@ class Replayer:
         """The candidate object that was recorded; None (the tuner tunes) for a key without a record, which is told."""
         same_key = [key for key in self._keys if (key.kernel, key.key) == (seen.kernel, seen.key)]
         if not same_key:
-            self._missing += 1
+            self._missing.append(f"{seen.kernel} {seen.key}")
             code, reason = Marker.AUTOTUNE_REPLAY_FALLBACK.value, "key_missing"
             session.current().emit_event(code, reason=reason, kernel=seen.kernel, key=seen.key)
             return None
@@ -92,11 +113,16 @@ class Replayer:
         """Nothing to note."""
 
     def conclude(self) -> None:
-        """Say how much of the record was used."""
-        if self._keys or self._missing:
-            used, unused = str(len(self._used)), str(len(self._keys) - len(self._used))
-            event = {"used": used, "missing": str(self._missing), "unused": unused}
-            session.current().emit_event("AUTOTUNE_REPLAY", "", **event)
+        """Say how much of the record was used; less than all that was looked up is REPLAY_PARTIAL."""
+        if not self._keys and not self._missing:
+            return
+        used, unused = str(len(self._used)), str(len(self._keys) - len(self._used))
+        event = {"used": used, "missing": str(len(self._missing)), "unused": unused}
+        session.current().emit_event("AUTOTUNE_REPLAY", "", **event)
+        if self._missing:
+            more = f" and {len(self._missing) - NAMED_KEYS} more" if len(self._missing) > NAMED_KEYS else ""
+            first = ", ".join(self._missing[:NAMED_KEYS]) + more
+            session.current().emit_event("REPLAY_PARTIAL", "", **event, self_tuned=first)
 
 
 def _matching(keys: Sequence[TunedKey], seen: Seen) -> TunedKey:

@@ -3,8 +3,8 @@ import dataclasses
 import pytest
 
 from harness.plugins import replay, session
-from harness.plugins.replay import Recorder, Replayer, ReplayRefused, Seen
-from harness.records import AutotuneRecord, TunedConfig
+from harness.plugins.replay import First, Recorder, Replayer, ReplayRefused, Seen
+from harness.records import AutotuneRecord, Event, TunedConfig
 from tests.plugins.target import ON_FAKE_DEVICE, edited, make_cell, replaying, run
 
 DEVICE_CELL = replaying(make_cell(**ON_FAKE_DEVICE))
@@ -32,6 +32,7 @@ def test_the_record_holds_the_winner_and_the_candidates_of_every_key(device_reco
 def test_a_replayed_key_is_never_tuned(device_record, device_replay):
     assert device_replay.rc == 0, device_replay.log
     assert device_replay.event("AUTOTUNE_REPLAY").detail == {"used": "6", "missing": "0", "unused": "0"}
+    assert "REPLAY_PARTIAL" not in device_replay.codes
     assert [row.variants for row in device_replay.rows] == [row.variants for row in device_record.rows]
     # the loser of each key was compiled while recording, and never here
     assert device_record.fingerprint.compile_count > device_replay.fingerprint.compile_count
@@ -57,7 +58,10 @@ def test_a_key_without_a_record_is_marked_and_tunes_itself(tmp_path, device_reco
     assert missing[0].detail["reason"] == "key_missing" and missing[0].detail["kernel"] == "ops.kernels.scale_kernel"
     assert "\nAUTOTUNE_REPLAY_FALLBACK reason=key_missing kernel=ops.kernels.scale_kernel key=" in ran.log
     assert {row.value for row in ran.rows} == {0.5}
-    assert ran.event("AUTOTUNE_REPLAY").detail == {"used": "2", "missing": "2", "unused": "0"}
+    counts = {"used": "2", "missing": "2", "unused": "0"}
+    assert ran.event("AUTOTUNE_REPLAY").detail == counts
+    self_tuned = ", ".join(f"{event.detail['kernel']} {event.detail['key']}" for event in missing)
+    assert ran.event("REPLAY_PARTIAL").detail == {**counts, "self_tuned": self_tuned}
 
 
 @pytest.mark.slow
@@ -105,6 +109,58 @@ def test_an_operator_without_a_tuner_says_that_replay_does_not_apply(aot_failing
     assert aot_failing.record.keys == ()  # written all the same: a replay without a record is refused
 
 
+TUNERS = {"double": [], "scale": ["triton"], "shift": ["libtuner"], "tuned_twice": ["libtuner", "triton"]}
+
+
+@pytest.fixture(scope="module", params=TUNERS)
+def each_kind(request, tmp_path_factory):
+    """Round 0 and a measured cell of an op tuned by no tuner, by Triton's, by a LibTuner, and by both."""
+    op, place = request.param, tmp_path_factory.mktemp(request.param)
+    cell = make_cell(**ON_FAKE_DEVICE, dtypes=("float16",), pytest_args=("--dtypes", "float16"))
+    test = f"test_{op} and not halved"
+    record = run(place / "record", test, cell)
+    return op, record, run(place / "replay", test, replaying(cell), record=record.attempt / "autotune.json")
+
+
+@pytest.mark.slow
+def test_every_kind_of_tuner_is_recorded_and_replayed_in_full(each_kind):
+    op, record, replayed = each_kind
+    assert record.rc == replayed.rc == 0, record.log + replayed.log
+    assert sorted({key.tuner for key in record.record.keys}) == TUNERS[op]
+    assert record.event("AUTOTUNE_RECORDED").detail == {"keys": str(len(record.record.keys))}
+    assert ("AUTOTUNE_NOT_APPLICABLE" in replayed.codes) == (not TUNERS[op])
+    if TUNERS[op]:
+        used = str(len(record.record.keys))
+        assert replayed.event("AUTOTUNE_REPLAY").detail == {"used": used, "missing": "0", "unused": "0"}
+    assert not {"REPLAY_PARTIAL", "AUTOTUNE_REPLAY_FALLBACK"} & set(replayed.codes)
+    assert [row.value for row in replayed.rows] == [row.value for row in record.rows]
+
+
+@pytest.mark.slow
+def test_in_first_mode_every_tuner_takes_its_first_candidate_without_benchmarking(tmp_path):
+    cell = make_cell(**ON_FAKE_DEVICE, autotune="first")
+    ran = run(tmp_path / "run", "test_double or scale or shift or tuned_twice", cell)
+    assert ran.rc == 0, ran.log
+    tuned = [row for row in ran.rows if row.op in ("scale", "shift")]
+    assert len(tuned) == 8 and {row.value for row in tuned} == {1.0}, "the first is the slower one"
+    assert ran.rows_of("tuned_twice")[0].value == 2.0
+    assert ran.fingerprint.compile_count == len([v for v in ran.fingerprint.variants if v.launched]), (
+        "no loser compiled"
+    )
+    assert ran.event("AUTOTUNE_FIRST").detail == {"keys": "6"}
+    assert not (ran.attempt / "autotune.json").exists()
+    assert (ran.identity.autotune_mode, ran.identity.autotune_digest) == ("first", "")
+
+
+@pytest.mark.slow
+def test_in_first_mode_backend_aot_compiles_the_first_candidate_for_every_row(tmp_path):
+    ran = run(tmp_path / "run", "scale or shift", make_cell(autotune="first", pytest_args=("--dtypes", "float16")))
+    assert ran.rc == 0, ran.log
+    assert [(row.op, row.config) for row in ran.rows] == [("scale", ""), ("scale", ""), ("shift", ""), ("shift", "")]
+    assert all(row.value for row in ran.rows)
+    assert {variant.options for variant in ran.fingerprint.variants if variant.launched} == {"num_warps=2 num_stages=3"}
+
+
 @pytest.fixture
 def current(tmp_path, monkeypatch):
     found = session.Session(make_cell(), tmp_path, started_cold=True)
@@ -145,3 +201,18 @@ def test_two_kernels_of_one_name_are_told_apart_by_their_source(current):
 def test_another_operators_record_is_refused(current):
     with pytest.raises(ReplayRefused, match="recorded for op double by timer direct, this cell is mm by direct"):
         Replayer(EMPTY, "mm", "direct")
+
+
+def test_many_self_tuned_keys_are_counted_and_the_first_are_named(current):
+    replayer = Replayer(EMPTY, "double", "direct")
+    for number in range(5):
+        replayer.look_up(dataclasses.replace(SEEN, key=f"[{number}]"), [Config(SLOW)])
+    replayer.conclude()
+    events = list(replay.codec.read_lines(Event, current.attempt / "events.jsonl"))
+    assert events[-1].code == "REPLAY_PARTIAL"
+    assert events[-1].detail["self_tuned"] == "ops.mm [0], ops.mm [1], ops.mm [2] and 2 more"
+
+
+def test_a_first_mode_without_any_candidate_left_is_refused(current):
+    with pytest.raises(ReplayRefused, match=r"no candidate is left for key \[64\]"):
+        First().look_up(SEEN, [])
