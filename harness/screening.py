@@ -34,9 +34,12 @@ class Admission:
     notes: tuple[Reason, ...]
 
 
-def screen(cells: Sequence[CellEvidence], gate: Gate | None, judge: Judge) -> Refusal | Admission:
-    """Refuse, with the verdict of the first check that has a reason, or admit the pairing of the op's rows."""
-    for verdict, check in CHECKS:
+def screen(cells: Sequence[CellEvidence], gate: Gate | None, judge: Judge, planned: bool = True) -> Refusal | Admission:
+    """Refuse, with the verdict of the first check that has a reason, or admit the pairing of the op's rows.
+
+    `planned` is False for runs made elsewhere: no plan says which cells there must be.
+    """
+    for verdict, check in CHECKS if planned else UNPLANNED:
         reasons = tuple(check(cells, gate))
         if reasons:
             return Refusal(verdict, reasons)
@@ -112,6 +115,7 @@ CHECKS: tuple[tuple[Verdict, Check], ...] = (
     (Verdict.INCOMPLETE, _row_counts),
     (Verdict.NOT_COMPARABLE, _untrusted),
 )
+UNPLANNED = tuple((verdict, check) for verdict, check in CHECKS if check is not _unfinished)
 
 
 def marker_count(item: CellEvidence, marker: Marker) -> int:

@@ -37,16 +37,20 @@ INTERACTION_ROUNDS = 6
 
 
 def judge_op(
-    cells: Sequence[CellEvidence], gate: Gate | None, judge: Judge, clocks: Mapping[str, float] | None = None
+    cells: Sequence[CellEvidence],
+    gate: Gate | None,
+    judge: Judge,
+    clocks: Mapping[str, float] | None = None,
+    planned: bool = True,
 ) -> OpVerdict:
-    """Judge one op from all its planned cells.
+    """Judge one op from all its planned cells; `planned=False` from those of runs that nobody planned here.
 
     `clocks`: cell key -> mean SM clock (MHz) of the cells whose telemetry covers at least 90 %; a claim that does not
     survive in clock cycles is CLOCK_CONFOUNDED. Checked only when every measured cell has one.
     """
     if not cells:
         raise ValueError("judge_op: no cells; an op without a plan has no verdict")
-    screened = screen(cells, gate, judge)
+    screened = screen(cells, gate, judge, planned)
     if isinstance(screened, Refusal):
         return _blank(cells, gate, screened.verdict, screened.reasons)
     return _admitted(cells, gate, judge, screened, clocks or {})
