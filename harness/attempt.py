@@ -33,14 +33,25 @@ class Place:
         return self.attempt / "scratch"
 
     @property
+    def compile_cache(self) -> Path:
+        """The Triton cache: that of the (op, side), or of this attempt alone. Never moved: it names its own paths."""
+        own = self.campaign / self.cell.op / f"cache_{self.cell.side.name}"
+        return (own if caches(self.cell) else self.scratch) / "triton"
+
+    @property
     def root(self) -> Path:
         """The provider's root: absolute, or inside the campaign (the frozen builtin operators)."""
         return self.campaign / self.cell.provider.root
 
     @property
     def record(self) -> Path:
-        """The tuning record of the op: replayed by measured cells, written by round 0."""
-        return self.campaign / self.cell.op / "autotune.json"
+        """The tuning record of the op: replayed by measured cells, written by round 0. A shard of it keeps its own."""
+        return (self.directory if self.cell.shards > 1 else self.campaign / self.cell.op) / "autotune.json"
+
+
+def caches(cell: Cell) -> bool:
+    """True where the measured cells of a side share what they compile. Round 0 compiles hundreds of losers apart."""
+    return cell.round > 0 and cell.measure.compile_cache == "side" and cell.instrument.timer != "compile"
 
 
 def unclaimed(cell: Cell, campaign: Path, root: Path) -> Place:
@@ -75,7 +86,8 @@ def environment(place: Place, visible: str) -> dict[str, str]:
         "CALIBER_ATTEMPT": str(place.attempt),
         "CALIBER_AUTOTUNE": str(place.record),
         "CALIBER_RUNTIME": cell.instrument.runtime,
-        "TRITON_CACHE_DIR": str(place.scratch / "triton"),
+        "TRITON_CACHE_DIR": str(place.compile_cache),
+        **({"CALIBER_CACHE_STAMP": str(place.compile_cache.with_name("stamp.json"))} if caches(cell) else {}),
         "PYTHONPATH": os.pathsep.join([frozen, *cell.side.pythonpath, *provider_path(place)]),
         "PYTHONUNBUFFERED": "1",
         "LC_ALL": "C.UTF-8",

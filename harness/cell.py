@@ -131,7 +131,8 @@ def ask_gate(place: Place) -> Gate:
 
 def check(place: Place, env: Mapping[str, str]) -> None:
     """Refuse before the benchmark does, in words that name the cause."""
-    (place.scratch / "triton").mkdir(parents=True)
+    place.scratch.mkdir()
+    place.compile_cache.mkdir(parents=True, exist_ok=True)
     sealed = place.campaign / "seal.json"
     if sealed.exists():
         expected, found = codec.read(Seal, sealed).harness_digest, seal.frozen_digest(place.campaign)
@@ -145,7 +146,7 @@ def check(place: Place, env: Mapping[str, str]) -> None:
         root=place.root,
         env=env,
         autotune_path=place.record,
-        writable=(place.attempt, place.scratch / "triton"),
+        writable=(place.attempt, place.compile_cache),
         requirements=provider.requirements(place.root, place.cell.workload, place.cell.measure),
     )
 

@@ -1,8 +1,9 @@
 """The gate: did the switch change any generated code of this op? (design, decision 9)
 
 Pure: two fingerprints in, one Gate out. It must not know files, cells or Triton; what a stage's hash covers is the
-business of `stages`. "No difference" is a claim that needs proof: every launched variant compiled fresh on both sides,
-and its code equal. What cannot be proved is IR_UNKNOWN, and never skips a round.
+business of `stages`. "No difference" is a claim that needs proof: every launched variant compiled by its own side, in
+the cell's process or into a cache that was the side's own since it was empty, and its code equal. What cannot be proved
+is IR_UNKNOWN, and never skips a round.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ def _doubt(side: str, fingerprint: Optional[Fingerprint]) -> str:
     unread = sum(not variant.stages for variant in launched)
     if not launched:
         return f"side {side} launched no kernel"
-    if cached:
+    if cached and not fingerprint.own_cache:
         return f"{cached} of {len(launched)} launched variants of side {side} came from a cache"
-    if fingerprint.compile_count < 1:
+    if fingerprint.compile_count + fingerprint.own_cache * fingerprint.cache_hits < 1:
         return f"side {side} counted no compilation, so its {len(launched)} variants came from a cache"
     return f"{unread} of {len(launched)} launched variants of side {side} left no stage to compare" if unread else ""
 

@@ -127,6 +127,14 @@ def test_without_proof_the_verdict_is_unknown_and_says_why(a, b, reason):
     assert (found.verdict, found.stage, found.reason) == ("IR_UNKNOWN", "", reason)
 
 
+def test_a_variant_from_the_sides_own_cache_is_proof_and_one_without_a_compiler_is_none():
+    cached = Fingerprint((variant(compiled=False),), compile_count=0, cache_hits=1, own_cache=True)
+    assert verdict(cached, cached) == ("NO_CODE_CHANGE", "")
+    assert verdict(cached, side(variant(code="d"))) == ("CODE_CHANGED", "cubin")
+    assert verdict(replace(cached, own_cache=False), cached) == ("IR_UNKNOWN", "")
+    assert verdict(replace(cached, cache_hits=0), cached) == ("IR_UNKNOWN", "")
+
+
 def test_a_cached_variant_hides_even_a_difference():
     assert verdict(side(variant()), side(variant(code="d", compiled=False)))[0] == "IR_UNKNOWN"
 

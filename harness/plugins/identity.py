@@ -70,7 +70,7 @@ def identity(current: session.Session, config: Any) -> Identity:
         tuner_cache=cell.measure.tuner_cache,
         autotune_mode=cell.autotune,
         autotune_digest=observed.file_digest(os.environ["CALIBER_AUTOTUNE"]) if cell.autotune == "replay" else "",
-        compile_cache="cold" if current.started_cold else "warm",
+        compile_cache="side" if current.own_cache else "cell" if current.started_cold else "warm",
         env=observed.relevant_env(left_out=cell.side.env),
         switch={name: os.environ.get(name) for name in sorted(cell.side.env)},
         executable=sys.executable,

@@ -17,6 +17,7 @@ from pathlib import Path
 from harness import codec
 from harness.records import Cell, Event, Row, RowKey
 
+from harness.plugins import stamp
 #: The process's own stdout. `-p` plugins are imported before pytest starts to capture, so markers reach run.log
 #: whether or not the cell was started with -s.
 REAL_STDOUT = os.dup(1)
@@ -25,7 +26,10 @@ REAL_STDOUT = os.dup(1)
 class Session:
     """The current cell. `row` is the row being made, as str(RowKey), "" between rows."""
 
-    def __init__(self, cell: Cell, attempt: Path, started_cold: bool) -> None:
+    `started_cold`: its Triton cache was empty; `own_cache`: it holds only what this side of this campaign compiled.
+    """
+
+    def __init__(self, cell: Cell, attempt: Path, started_cold: bool, own_cache: bool = False) -> None:
         self.cell = cell
         self.attempt = attempt
         self.started_cold = started_cold
@@ -35,6 +39,7 @@ class Session:
         self._inner: list[float] = []
 
     def emit_row(self, row: Row) -> None:
+        self.own_cache = own_cache
         """Append `row` to rows.jsonl at once: a later shape's failure must not take it along."""
         codec.append_line(self.attempt / "rows.jsonl", row)
 
@@ -86,7 +91,8 @@ def current() -> Session:
     if missing:
         raise RuntimeError(f"{' and '.join(missing)} not set: harness.plugins run inside a cell; use `caliber cell`")
     cell = codec.read(Cell, Path(os.environ["CALIBER_CELL"]))
-    return Session(cell, Path(os.environ["CALIBER_ATTEMPT"]), _is_empty(os.environ.get("TRITON_CACHE_DIR", "")))
+    cold = _is_empty(os.environ.get("TRITON_CACHE_DIR", ""))
+    return Session(cell, Path(os.environ["CALIBER_ATTEMPT"]), cold, stamp.is_own(cell, cold))
 
 
 def first_line(error: BaseException) -> str:

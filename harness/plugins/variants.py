@@ -129,7 +129,9 @@ class Observer:
             dataclasses.replace(self.variant(hash), compiled=hash in self._fresh, launched=hash in self._launched)
             for hash in dict.fromkeys([*self._described, *sorted(self._launched)])
         ]
-        return Fingerprint(tuple(sorted(variants, key=lambda item: item.id)), self.compile_count, self.cache_hits)
+        current, ordered = session.current(), tuple(sorted(variants, key=lambda item: item.id))
+        own = current.own_cache or current.started_cold
+        return Fingerprint(ordered, self.compile_count, self.cache_hits, own)
 
     def _on_compiled(self, src: Any, metadata: Mapping[str, Any], metadata_group: Any, times: Any, cache_hit: bool) -> None:  # fmt: skip # noqa: E501
         hash, milliseconds = str(metadata["hash"]), times.total / 1000

@@ -18,7 +18,7 @@ def test_the_identity_is_what_the_process_found_and_not_what_was_asked_for(aot_r
     assert found.plugins == tuple(f"harness.plugins.{name}" for name in PLUGINS)
     # the provider's own Config parsed these; its defaults are 1000 and 100
     assert (found.warmup_ms, found.rep_ms, found.level) == (10, 20, "core")
-    assert found.compile_cache == "cold" and found.autotune_digest == ""
+    assert found.compile_cache == "cell" and found.autotune_digest == ""
     assert found.device_model == found.driver == ""
 
 

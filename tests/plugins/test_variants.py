@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness import fingerprint
 from harness.plugins import session, variants
 from tests.plugins.target import ON_FAKE_DEVICE, make_cell, run
 
@@ -43,7 +44,25 @@ def test_a_variant_from_a_warm_cache_does_not_pass_for_a_compiled_one(tmp_path, 
     (variant,) = warm.fingerprint.variants
     assert variant.launched and not variant.compiled
     assert (warm.fingerprint.compile_count, warm.fingerprint.cache_hits) == (0, 1)
-    assert warm.identity.compile_cache == "warm"
+    assert warm.identity.compile_cache == "warm" and not warm.fingerprint.own_cache
+    assert device_record.fingerprint.own_cache
+    gate = fingerprint.gate("halved", warm.fingerprint, warm.fingerprint)
+    assert gate.verdict == "IR_UNKNOWN"
+
+
+@pytest.mark.slow
+def test_what_the_side_itself_compiled_earlier_is_as_good_as_fresh(tmp_path):
+    place = tmp_path / "double" / "cache_A"
+    (place / "triton").mkdir(parents=True)
+    own = {"TRITON_CACHE_DIR": str(place / "triton"), "CALIBER_CACHE_STAMP": str(place / "stamp.json")}
+    first, second = (run(tmp_path / name, "halved", make_cell(**ON_FAKE_DEVICE), **own) for name in ("r1", "r2"))
+    assert [ran.fingerprint.compile_count for ran in (first, second)] == [1, 0]
+    assert {ran.identity.compile_cache for ran in (first, second)} == {"side"}
+    (variant,) = second.fingerprint.variants
+    assert variant.launched and not variant.compiled and second.fingerprint.own_cache
+    assert fingerprint.gate("halved", first.fingerprint, second.fingerprint).verdict == "NO_CODE_CHANGE"
+    other = run(tmp_path / "r3", "halved", make_cell(**ON_FAKE_DEVICE), **own, DISABLE_LLVM_OPT="1")
+    assert other.identity.compile_cache == "warm", "filled in another environment"
 
 
 @pytest.fixture
