@@ -144,13 +144,13 @@ def require_lanes(campaign: Campaign, limits: Mapping[str, Any]) -> None:
             )
 
 
-def write_judge(settings: Config, only_if_present: bool = False) -> None:
-    """Write `judge.json` when it differs: newer than the verdicts, it makes Snakemake judge again, not measure."""
+def write_judge(settings: Config, only_if_started: bool = False) -> None:
+    """Write `judge.json` when it differs: newer than the report, it makes Snakemake judge again, not measure."""
     path = settings.directory / "judge.json"
     if path.exists():
         if codec.read(Judge, path) == settings.judge:
             return
-    elif only_if_present:
+    elif only_if_started and not (settings.directory / "seal.json").exists():
         return
     codec.write(path, settings.judge)
 
@@ -164,6 +164,7 @@ def start(campaign: Campaign) -> IO[str]:
     lock = take_lock(directory)
     if not seal.check(directory, campaign.seal):
         seal.write(directory, campaign.seal, sources(campaign))
+    write_judge(campaign.config)
     codec.write(directory / "plan.json", plan.outline(campaign.config, list(campaign.cells.values())))
     for key, cell in campaign.cells.items():
         path = directory / key / "cell.json"

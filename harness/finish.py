@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import attempt, backends, caliber, codec, judging, preflight, providers, report, store
+from harness import attempt, backends, codec, judging, preflight, providers, report, store
 from harness.campaign import Campaign
 from harness.records import Cell, ExitCode
 from harness.summary import summary
@@ -15,12 +16,14 @@ from harness.verdict import exit_code
 
 
 def render(directory: Path) -> tuple[report.CampaignReport, ExitCode]:
-    """Write report.md, report.tsv, caliber.json and status.tsv from what there is; the campaign's exit code."""
+    """Judge every op and write the report in all its forms from what there is; the campaign's exit code."""
     plan = store.read_plan(directory)
-    cells = {op: store.op_evidence(directory, plan, op) for op in store.ops(plan)}
-    verdicts = {op: judging.verdict(directory, op, own) for op, own in cells.items()}
+    cells, verdicts = {}, {}
+    for op, own in store.each_op(directory, plan):
+        verdicts[op] = judging.settle(directory, op, own)
+        cells[op] = tuple(replace(item, rows=(), fingerprint=None) for item in own)
     found = report.assemble(plan.campaign, cells, verdicts, judging.settings(directory))
-    codec.write(directory / "caliber.json", {op: caliber.table(own) for op, own in cells.items()})
+    codec.write(directory / "caliber.json", found.caliber)
     codec.write_text(directory / "report.tsv", report.tsv(found))
     codec.write_text(directory / "report.md", report.markdown(found))
     store.write_status_table(directory)

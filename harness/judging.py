@@ -6,12 +6,12 @@ reports or the workflow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness import codec, store, telemetry
 from harness.findings import OpVerdict
-from harness.records import Cell, CellEvidence, Judge, Outcome, Plan, Planned
+from harness.records import Cell, CellEvidence, Judge, Outcome
 from harness.verdict import judge_op
 
 #: A cell's clocks speak for it when samples cover this share of its time (facts: statistics, item 10), and this many of
@@ -20,31 +20,26 @@ COVERED = 0.9
 BUSY_SAMPLES = 10
 
 
+def settle(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict:
+    """Judge one op from its files. Its verdict.json is there, and says this, exactly while all its cells have ended."""
+    found, path = derive(directory, op, cells), directory / op / "verdict.json"
+    if any(item.status is None for item in cells):
+        path.unlink(missing_ok=True)
+        return found
+    text = codec.dumps(found, indent=1) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        codec.write_text(path, text)
+    return found
+
+
 def judge(directory: Path, op: str) -> OpVerdict:
-    """Judge one op from its files and write its verdict.json."""
-    verdict = derive(directory, op, store.op_evidence(directory, store.read_plan(directory), op))
-    codec.write(directory / op / "verdict.json", verdict)
-    return verdict
+    """The same, and read the op's evidence first."""
+    return settle(directory, op, store.op_evidence(directory, store.read_plan(directory), op))
 
 
 def derive(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict:
     """The verdict of one op as its files give it now. Writes nothing."""
     return judge_op(cells, store.gate(directory, op), settings(directory), clocks(directory, cells))
-
-
-def verdict(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict:
-    """The verdict on file, or one made now for an op that is not finished."""
-    path = directory / op / "verdict.json"
-    complete = all(item.status is not None for item in cells)
-    return codec.read(OpVerdict, path) if complete and path.exists() else derive(directory, op, cells)
-
-
-def judgeable(directory: Path) -> Iterator[str]:
-    """The ops whose cells have all ended."""
-    plan = store.read_plan(directory)
-    for op in store.ops(plan):
-        if all((directory / cell.key / "status.json").exists() for cell in _of(plan, op)):
-            yield op
 
 
 def settings(directory: Path) -> Judge:
@@ -63,10 +58,6 @@ def clocks(directory: Path, cells: Sequence[CellEvidence]) -> Mapping[str, float
         if sampled.busy_sm_clock_mhz and sampled.busy >= BUSY_SAMPLES and covered >= COVERED:
             found[item.cell.key] = sampled.busy_sm_clock_mhz.mean
     return found
-
-
-def _of(plan: Plan, op: str) -> Iterator[Planned]:
-    return (cell for cell in plan.cells if cell.key.startswith(f"{op}/"))
 
 
 def _attempt(directory: Path, cell: Cell, number: int) -> Path:

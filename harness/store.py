@@ -123,12 +123,12 @@ def evidence(campaign: Path, key: str) -> CellEvidence:
     if ended is None:
         return CellEvidence(cell, None, None, None, (), ())
     attempt = directory / "attempts" / str(ended.attempt)
-    identity = attempt / "run_identity.json"
+    identity, compiled = attempt / "run_identity.json", attempt / "fingerprint.json"
     return CellEvidence(
         cell=cell,
         status=ended,
         identity=codec.read(Identity, identity) if identity.exists() else None,
-        fingerprint=fingerprint(directory),
+        fingerprint=codec.read(Fingerprint, compiled) if compiled.exists() else None,
         rows=rows(attempt),
         events=events(attempt),
     )
@@ -137,6 +137,15 @@ def evidence(campaign: Path, key: str) -> CellEvidence:
 def op_evidence(campaign: Path, plan: Plan, op: str) -> tuple[CellEvidence, ...]:
     """The cells of one op, in plan order."""
     return tuple(evidence(campaign, cell.key) for cell in plan.cells if cell.key.split("/")[0] == op)
+
+
+def each_op(campaign: Path, plan: Plan) -> Iterator[tuple[str, tuple[CellEvidence, ...]]]:
+    """Op after op with its cells, in plan order. 600 000 rows are 1 GB: let go of them before asking for the next."""
+    keys: dict[str, list[str]] = {}
+    for cell in plan.cells:
+        keys.setdefault(cell.key.split("/")[0], []).append(cell.key)
+    for op, own in keys.items():
+        yield op, tuple(evidence(campaign, key) for key in own)
 
 
 def ops(plan: Plan) -> tuple[str, ...]:

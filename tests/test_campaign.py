@@ -81,7 +81,7 @@ def test_two_runs_of_a_campaign_exclude_each_other_and_the_second_names_the_firs
 
 
 def test_judge_json_is_rewritten_only_when_it_changes(prepared):
-    campaign.write_judge(prepared.config, only_if_present=True)
+    campaign.write_judge(prepared.config, only_if_started=True)
     path = prepared.directory / "judge.json"
     assert not path.exists()
     campaign.write_judge(prepared.config)

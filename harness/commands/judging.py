@@ -18,10 +18,8 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from harness import finish, judging
+    from harness import finish
 
-    for op in judging.judgeable(arguments.campaign):
-        judging.judge(arguments.campaign, op)
     return int(finish.show(arguments.campaign))
 
 

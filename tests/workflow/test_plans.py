@@ -53,10 +53,10 @@ def planned(text: str) -> Counter[str]:
     return found
 
 
-def test_a_fresh_campaign_plans_every_cell_its_verdicts_and_the_report(tmp_path, capsys):
+def test_a_fresh_campaign_plans_every_cell_and_one_job_for_all_verdicts(tmp_path, capsys):
     project = Project(tmp_path, ops=("add", "mm"), rounds=4)
     jobs = dry_run(project, capsys)
-    assert jobs == {"measure_cell": 2 * 9, "judge_op": 2, "write_judge": 1, "report": 1, "all": 1, "total": 23}
+    assert jobs == {"measure_cell": 2 * 9, "report": 1, "all": 1, "total": 20}
     assert not project.results.exists(), "a dry run writes nothing"
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from harness import codec
+from harness.findings import OpVerdict
 from harness.records import Outcome
 from tests.workflow.project import Project
 
@@ -100,15 +103,40 @@ def test_a_changed_provider_is_refused(tmp_path):
 
 
 def test_changing_judge_judges_again_and_measures_nothing(tmp_path):
-    project = Project(tmp_path, ops=("mm",), rounds=2)
+    project = Project(tmp_path, ops=("mm", "mm2"), rounds=2)
     assert project.run().returncode == 0
-    before = (project.results / "mm/verdict.json").stat().st_mtime_ns
+    before = (project.results / "mm/verdict.json").read_text()
     project.forget()
-    project.configure(judge={"q": 0.01})
+    project.configure(judge={"margin_pct": 20.0})
     ended = project.run()
     assert ended.returncode == 0, ended.stdout
     assert project.measured() == []
-    assert (project.results / "mm/verdict.json").stat().st_mtime_ns > before
+    assert (project.results / "mm/verdict.json").read_text() != before
+    assert "Margin 20 %" in (project.results / "report.md").read_text()
+
+
+def test_a_lost_judge_json_is_written_again_and_measures_nothing(tmp_path):
+    project = Project(tmp_path, ops=("mm",), rounds=2)
+    assert project.run().returncode == 0
+    project.forget()
+    (project.results / "judge.json").unlink()
+    assert project.run().returncode == 0
+    assert project.measured() == []
+    assert (project.results / "judge.json").exists()
+
+
+def test_the_runner_of_an_ops_last_cell_writes_its_verdict(tmp_path):
+    """People read it while the other operators still run; no job of its own stands between."""
+    project = Project(tmp_path, ops=("mm", "mm2"), rounds=2)
+    project.behave({"mm2/r2_B": ["usage"], "mm2/r2_A": ["usage"]})
+    assert project.run().returncode == 1
+    found = codec.read(OpVerdict, project.results / "mm/verdict.json")
+    assert (found.op, len(found.shapes)) == ("mm", 2)
+    ended = project.status("mm/r2_B").ended_at, project.status("mm/r2_A").ended_at
+    written = (project.results / "mm/verdict.json").stat().st_mtime
+    later = datetime.fromisoformat(project.status("mm2/r1_A").started_at).timestamp()
+    assert datetime.fromisoformat(max(ended)).timestamp() <= written + 1 <= later + 1
+    assert not (project.results / "mm2/verdict.json").exists()
 
 
 @pytest.mark.parametrize("flag", ["--keep-incomplete", "-F", "--touch", "--nolock"])

@@ -13,10 +13,11 @@ campaigns.refuse_flags(sys.argv)
 CAMPAIGN = campaigns.prepare(config)
 campaigns.require_lanes(CAMPAIGN, dict(workflow.resource_settings.resources))
 
-campaigns.write_judge(CAMPAIGN.config, only_if_present=True)
+campaigns.write_judge(CAMPAIGN.config, only_if_started=True)
 
 RESULTS = CAMPAIGN.directory.as_posix()
 REPORT = f"{RESULTS}/report.md"
+JUDGE = f"{RESULTS}/judge.json"
 HELD = []  # the campaign lock, open for the life of the main process
 
 
@@ -33,6 +34,11 @@ def get_statuses(keys):
 def get_all(wildcards):
     refuse_settings()
     return get_statuses(CAMPAIGN.cells)
+
+
+def get_judge(wildcards):
+    # The start hook writes it, after the jobs of a first run are planned; from then on it is there.
+    return [JUDGE] if Path(JUDGE).exists() else []
 
 
 def get_needed(wildcards):

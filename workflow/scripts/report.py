@@ -1,4 +1,4 @@
-"""Render the report of a campaign from its verdicts."""
+"""Judge the operators of a campaign and render its report."""
 
 import sys
 from pathlib import Path
