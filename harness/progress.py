@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from harness import store
+from harness import occupancy, store
 from harness.records import Outcome, Plan, Status
 
 #: No new byte of log or rows for this long is worth a look; tuning of one kernel stays silent for about a minute.
@@ -33,6 +33,7 @@ class CellState:
     attempt: int
     seconds: float | None
     note: str
+    ended: Status | None = None
 
 
 def states(campaign: Path, plan: Plan, now: float | None = None) -> Iterator[CellState]:
@@ -71,6 +72,8 @@ def table(campaign: Path, plan: Plan, everything: bool) -> str:
     done = sum(item.terminal for item in found)
     head = f"{plan.campaign}: {done}/{len(found)} cells done"
     lines = [f"{head} ({', '.join(f'{count} {name}' for name, count in sorted(counts.items()))})"]
+    leased = occupancy.line(item.ended for item in found if item.ended)
+    lines += [leased] if leased else []
     well = {Outcome.MEASURED.value, Outcome.RECORDED.value, Outcome.SKIPPED.value, "missing"}
     for item in found:
         if everything or item.state not in well:
@@ -82,7 +85,7 @@ def table(campaign: Path, plan: Plan, everything: bool) -> str:
 def _ended(key: str, ended: Status) -> CellState:
     terminal = ended.outcome.terminal
     note = ended.reason if terminal or not ended.reason else f"{ended.reason} (a plain re-run tries again)"
-    return CellState(key, ended.outcome.value, terminal, ended.attempt, ended.elapsed_s, note)
+    return CellState(key, ended.outcome.value, terminal, ended.attempt, ended.elapsed_s, note, ended)
 
 
 def _alive(path: Path) -> bool:

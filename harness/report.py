@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from harness import evidence_sections, verdict_sections
+from harness import evidence_sections, occupancy_section, verdict_sections
 from harness.caliber import AxisLine, Mismatch, compare, table
 from harness.findings import CampaignVerdict, OpVerdict, ShapeVerdict, codes
 from harness.records import CellEvidence, Gate, Judge, RowKey
@@ -67,6 +67,8 @@ def markdown(report: CampaignReport) -> str:
 
 COLUMNS = (
     "op", "dtype", "shape", "occurrence", "config", "verdict", "quantity", "delta_pct", "ci_low_pct", "ci_high_pct",
+        evidence_sections.superseded(report.superseded),
+        occupancy_section.section(report.cells),
     "hl_pct", "min_pct", "max_pct", "range_confidence", "same_sign", "rounds", "p", "p_adjusted", "margin_pct",
     "a_ms", "b_ms", "slot_pct", "sd_pct", "noise_a_pct", "noise_b_pct", "n_a", "n_b", "n_paired", "gate",
     "stage", "metrics", "reasons",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness import occupancy
 from harness.findings import OpLine, OpVerdict, Verdict
 from harness.grid import flat
 from harness.records import CellEvidence, Outcome
@@ -10,8 +11,7 @@ from harness.statistics import percent, words
 
 #: Up to this many ops have a line each; more are grouped by verdict.
 OPS_LISTED = 6
-#: Head, path and a line for the rest leave this many of the ten.
-GROUPS_LISTED = 7
+LINES = 10
 WIDTH = 110
 #: No claim about speed: whatever the latencies of round 1 say, the code is the same.
 SAME_CODE = (Verdict.NO_CODE_CHANGE, Verdict.IR_DIFF_SAME_CODE)
@@ -20,8 +20,11 @@ SAME_CODE = (Verdict.NO_CODE_CHANGE, Verdict.IR_DIFF_SAME_CODE)
 def summary(report: CampaignReport, report_path: str) -> str:
     """Cells done, one line per op or per verdict, the path of the full report."""
     lines = report.verdict.ops
-    body = [_op(line, report.ops[line.op]) for line in lines] if len(lines) <= OPS_LISTED else _groups(lines)
-    return "\n".join([_head(report), *body, f"report: {report_path}"]) + "\n"
+    leased = occupancy.line(item.status for own in report.cells.values() for item in own if item.status)
+    ends = [*([leased] if leased else []), f"report: {report_path}"]
+    few = len(lines) <= OPS_LISTED
+    body = [_op(line, report.ops[line.op]) for line in lines] if few else _groups(lines, LINES - len(ends) - 2)
+    return "\n".join([_head(report), *body, *ends]) + "\n"
 
 
 def _head(report: CampaignReport) -> str:
@@ -53,12 +56,12 @@ def _op(line: OpLine, found: OpVerdict) -> str:
     return _short("  ".join(parts))
 
 
-def _groups(lines: tuple[OpLine, ...]) -> list[str]:
-    """Verdicts in the order of their enum; what does not fit is counted on one line."""
+def _groups(lines: tuple[OpLine, ...], room: int) -> list[str]:
+    """Verdicts in the order of their enum; what does not fit in `room` lines is counted on one more."""
     names = {verdict: [line.op for line in lines if line.verdict is verdict] for verdict in Verdict}
     found = [(verdict, ops) for verdict, ops in names.items() if ops]
-    listed = [_short(f"  {verdict.value} {len(ops)}: {', '.join(ops)}") for verdict, ops in found[:GROUPS_LISTED]]
-    rest = ", ".join(f"{verdict.value} {len(ops)}" for verdict, ops in found[GROUPS_LISTED:])
+    listed = [_short(f"  {verdict.value} {len(ops)}: {', '.join(ops)}") for verdict, ops in found[:room]]
+    rest = ", ".join(f"{verdict.value} {len(ops)}" for verdict, ops in found[room:])
     return [*listed, _short(f"  {rest}")] if rest else listed
 
 

@@ -23,9 +23,9 @@ BUILTIN = HARNESS / "providers" / "builtin"
 LEVELS = (
     {"records", "codec", "stages", "locations", "elf"},
     {"backends", "providers", "samplers"},
-    {"config", "manifest", "plan", "caliber", "fingerprint", "pairing", "statistics", "exact", "findings"},
-    {"verdict", "screening", "decision", "corpus"}
-    | {"report", "verdict_sections", "evidence_sections", "summary", "grid"}
+    {"config", "manifest", "plan", "caliber", "fingerprint", "pairing", "exact", "findings"} | {"statistics", "moderation"},
+    {"verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus"}
+    | {"report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"}
     | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"}
     | {"judging", "receipts", "verify", "accounting", "reaccount"}
     | {"report_data", "report_schema", "ci", "junit"},
@@ -37,8 +37,8 @@ L0 = LEVELS[0]
 
 #: These take values and return values; they touch no file, process, thread or clock (style, section 6).
 PURE = {"plan", "caliber", "fingerprint", "pairing", "statistics", "exact", "findings"} | {
-    *("verdict", "screening", "decision", "corpus"),
-    *("report", "verdict_sections", "evidence_sections", "summary", "grid"),
+    *("verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus", "moderation"),
+    *("report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"),
     *("accounting", "report_data", "report_schema", "ci", "junit"),
 }
 IMPURE_MODULES = {"os", "subprocess", "socket", "shutil", "tempfile", "threading", "time", "psutil"}

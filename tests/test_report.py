@@ -158,10 +158,27 @@ def test_a_withheld_op_has_no_number_anywhere(everything):
             assert (line["delta_pct"], line["p"], line["a_ms"]) == ("", "", "")
 
 
+AT = "2026-01-01T00:00:00+00:00"
+
+
 @pytest.mark.parametrize("number", [1, 6, 7, 40])
 def test_the_summary_never_exceeds_ten_lines(number):
     report = build({f"op{index}": op(f"op{index}", float(index % 3)) for index in range(number)}, {})
     assert len(summary(report, "results/demo/report.md").splitlines()) <= 10
+
+
+def test_the_summary_tells_what_the_devices_were_held_for_within_its_ten_lines():
+    cells = {f"op{index}": op(f"op{index}", float(index % 3)) for index in range(40)}
+    held = {
+        name: tuple(
+            replace(item, status=replace(item.status, phases_s={"lease": 10.0, "time": 8.0}, started_at=AT, ended_at=AT))
+            for item in own
+        )
+        for name, own in cells.items()
+    }
+    text = summary(build(held, {}), "report.md")
+    assert "timing 80 % (import 0, compile 0, tune 0, other 20)" in text
+    assert len(text.splitlines()) <= 10
 
 
 def test_the_summary_of_all_verdicts_at_once_still_fits(everything):

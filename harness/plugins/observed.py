@@ -8,6 +8,7 @@ import importlib
 import os
 import re
 import sys
+import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ ENV_NAMES = ("CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "OMP_NUM_THREADS")
 #: Different in every cell by construction, or telling where and not what.
 ENV_NOT_COMPARED = ("TRITON_CACHE_DIR", "TRITON_HOME", "FLAGGEMS_CACHE_DIR", "FLAGGEMS_DB_URL", "FLAGGEMS_SOURCE_DIR")
 READ_BYTES = 1 << 22
+_LOADED = time.monotonic()
 
 
 def relevant_env(left_out: Iterable[str]) -> dict[str, str]:
@@ -67,6 +69,17 @@ def triton_digest() -> str:
     home = _triton_home()
     files = (path for pattern in ("**/*.py", "_C/libtriton*.so") for path in home.glob(pattern))
     return _digest((path.relative_to(home).as_posix(), path) for path in files)
+
+
+def process_age() -> float:
+    """Seconds since this process was started: its interpreter's own start included."""
+    known = time.monotonic() - _LOADED
+    try:
+        # proc(5): field 22 is the start in clock ticks after boot; the name in field 2 may hold blanks
+        ticks = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+        return max(known, time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
+    except (OSError, AttributeError, ValueError):  # no Linux
+        return known
 
 
 def triton_build() -> str:
