@@ -13,6 +13,7 @@ from harness.findings import OpVerdict
 from harness.grid import ABSENT, grid
 from harness.records import CellEvidence, Judge, Outcome
 from harness.statistics import DIRECTION
+from harness.store import Superseded
 
 #: More distinct values than this over the ops of a campaign are counted, not listed.
 LISTED = 3
@@ -113,6 +114,20 @@ def skipped(cells: Cells) -> str:
                 keys.setdefault((op, item.status.reason), []).append(item.cell.key.split("/")[-1])
     lines = [(op, reason or "no reason recorded", ", ".join(found)) for (op, reason), found in keys.items()]
     return "## Skipped\n\n" + grid(("op", "reason", "cells"), lines) if lines else ""
+
+
+def superseded(taken_back: Sequence[Superseded]) -> str:
+    """Cells that were measured again by a person's decision, with what they had said before."""
+    lines = [(old.cell, old.reason, f"{old.at} by {old.by}", _old(old), old.because_of) for old in taken_back]
+    titles = ("cell", "reason", "when", "old outcome", "asked for")
+    return "## Superseded cells\n\n" + grid(titles, lines) if lines else ""
+
+
+def _old(old: Superseded) -> str:
+    status = old.status
+    rows = f", {status.success} rows" if status.success else ""
+    reason = f": {status.reason}" if status.reason else ""
+    return f"attempt {status.attempt}: {status.outcome.value}{rows}{reason}"
 
 
 def _events(item: CellEvidence) -> Counter[str]:

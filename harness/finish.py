@@ -3,31 +3,56 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import attempt, backends, codec, judging, preflight, providers, report, store
+from harness import (
+    attempt,
+    backends,
+    ci,
+    codec,
+    judging,
+    junit,
+    preflight,
+    providers,
+    receipts,
+    report,
+    report_data,
+    store,
+)
 from harness.campaign import Campaign
-from harness.records import Cell, ExitCode
+from harness.findings import OpVerdict
+from harness.records import Cell, CellEvidence, ExitCode
 from harness.summary import summary
 from harness.verdict import exit_code
+
+Judging = Callable[[Path, str, Sequence[CellEvidence]], OpVerdict]
 
 
 def render(directory: Path) -> tuple[report.CampaignReport, ExitCode]:
     """Judge every op and write the report in all its forms from what there is; the campaign's exit code."""
-    plan = store.read_plan(directory)
-    cells, verdicts = {}, {}
-    for op, own in store.each_op(directory, plan):
-        verdicts[op] = judging.settle(directory, op, own)
-        cells[op] = tuple(replace(item, rows=(), fingerprint=None) for item in own)
-    found = report.assemble(plan.campaign, cells, verdicts, judging.settings(directory))
+    found = collect(directory, judging.settle)
     codec.write(directory / "caliber.json", found.caliber)
     codec.write_text(directory / "report.tsv", report.tsv(found))
-    codec.write_text(directory / "report.md", report.markdown(found))
+    codec.write(directory / "report.json", report_data.data(found))
+    codec.write_text(directory / "report.junit.xml", junit.document(found, ci.Policy()))
     store.write_status_table(directory)
-    return found, exit_code(found.verdict, verdicts)
+    receipts.write(directory, found.campaign, found.cells.values(), found.superseded)
+    codec.write_text(directory / "report.md", report.markdown(found))  # last: Snakemake takes it for all of them
+    return found, exit_code(found.verdict, found.ops)
+
+
+def collect(directory: Path, judge: Judging = judging.derive) -> report.CampaignReport:
+    """The whole report, every op judged by `judge` from its files. Rows are let go of, op after op."""
+    plan = store.read_plan(directory)
+    cells, verdicts, taken_back = {}, {}, []
+    for op, own in store.each_op(directory, plan):
+        verdicts[op] = judge(directory, op, own)
+        cells[op] = tuple(replace(item, rows=(), fingerprint=None) for item in own)
+        taken_back += [old for item in own for old in store.superseded(directory / item.cell.key)]
+    return report.assemble(plan.campaign, cells, verdicts, judging.settings(directory), tuple(taken_back))
 
 
 def show(directory: Path) -> ExitCode:

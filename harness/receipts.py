@@ -92,7 +92,12 @@ def packages() -> Mapping[str, str]:
 
 def sha256(path: Path) -> str:
     """Of the bytes of a file, in hex."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return digest(path.read_bytes())
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def _of_campaign(directory: Path) -> Iterator[str]:

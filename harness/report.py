@@ -13,6 +13,7 @@ from harness.caliber import AxisLine, Mismatch, compare, table
 from harness.findings import CampaignVerdict, OpVerdict, ShapeVerdict, codes
 from harness.records import CellEvidence, Gate, Judge, RowKey
 from harness.statistics import DIRECTION, Estimate, percent
+from harness.store import Superseded
 from harness.store import tsv as tab_separated
 from harness.verdict import judge_campaign
 
@@ -28,12 +29,17 @@ class CampaignReport:
     verdict: CampaignVerdict
     caliber: Mapping[str, tuple[AxisLine, ...]]
     mismatches: Mapping[str, tuple[Mismatch, ...]]
+    superseded: tuple[Superseded, ...] = ()
 
 
 def assemble(
-    campaign: str, cells: Mapping[str, tuple[CellEvidence, ...]], ops: Mapping[str, OpVerdict], judge: Judge
+    campaign: str,
+    cells: Mapping[str, tuple[CellEvidence, ...]],
+    ops: Mapping[str, OpVerdict],
+    judge: Judge,
+    superseded: tuple[Superseded, ...] = (),
 ) -> CampaignReport:
-    """Put a report together from the evidence and the verdicts of its ops."""
+    """Put a report together from the evidence and the verdicts of its ops, and what was taken back of its cells."""
     return CampaignReport(
         campaign=campaign,
         judge=judge,
@@ -42,6 +48,7 @@ def assemble(
         verdict=judge_campaign(ops, judge),
         caliber={op: table(own) for op, own in cells.items()},
         mismatches={op: found for op, own in cells.items() if (found := compare(own))},
+        superseded=superseded,
     )
 
 
@@ -60,6 +67,8 @@ def markdown(report: CampaignReport) -> str:
         evidence_sections.markers(report.cells),
         evidence_sections.order(ops),
         evidence_sections.skipped(report.cells),
+        evidence_sections.superseded(report.superseded),
+        occupancy_section.section(report.cells),
         verdict_sections.footnotes(ops, report.verdict),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -67,8 +76,6 @@ def markdown(report: CampaignReport) -> str:
 
 COLUMNS = (
     "op", "dtype", "shape", "occurrence", "config", "verdict", "quantity", "delta_pct", "ci_low_pct", "ci_high_pct",
-        evidence_sections.superseded(report.superseded),
-        occupancy_section.section(report.cells),
     "hl_pct", "min_pct", "max_pct", "range_confidence", "same_sign", "rounds", "p", "p_adjusted", "margin_pct",
     "a_ms", "b_ms", "slot_pct", "sd_pct", "noise_a_pct", "noise_b_pct", "n_a", "n_b", "n_paired", "gate",
     "stage", "metrics", "reasons",
