@@ -134,10 +134,15 @@ def next_seq(place: Place, device: str) -> int:
     return number
 
 
+def final(cell: Cell, outcome: Outcome) -> bool:
+    """True when a plain re-run must not run the cell again. A shard has one try: failed, it discards the sweep."""
+    return outcome.terminal or (cell.shards > 1 and outcome is not Outcome.INTERRUPTED)
+
+
 def promote(place: Place, status: Status) -> bool:
     """Write the attempt's status; make it the cell's when terminal and the cell has none. False when it has one."""
     codec.write(place.attempt / "status.json", status)
-    if not status.outcome.terminal:
+    if not final(place.cell, status.outcome):
         return False
     if (place.directory / "status.json").exists():
         return False

@@ -67,6 +67,12 @@ class Campaign:
             found.setdefault(cell.op, []).append(key)
         return {op: tuple(keys) for op, keys in found.items()}
 
+    @cached_property
+    def shards(self) -> Mapping[str, Cell]:
+        """The shards of every sharded round 0 by key. They are no cells of the plan: no verdict waits for them."""
+        parts = [part for cell in self.cells.values() for part in plan.shards(self.config, cell)]
+        return {part.key: part for part in parts}
+
     def priority(self, key: str) -> int:
         """Higher runs first; place in the plan."""
         return len(self.cells) - self.cells[key].seq
@@ -102,6 +108,7 @@ def build(settings: Config) -> Campaign:
         provider=provider.as_seen_by_cells(root, digest),
         pytest_args=lambda workload: provider.pytest_args(root, workload, settings.measure),
     )
+    plan.refuse_sweep(settings.measure, instrument.timer)
     cells = {cell.key: cell for cell in plan.cells(settings, manifest.workloads, instrument, corpus)}
     current = seal.new(settings.campaign, manifest.digest, settings.digest(), digest)
     seal.check(settings.directory, current)
@@ -166,7 +173,7 @@ def start(campaign: Campaign) -> IO[str]:
         seal.write(directory, campaign.seal, sources(campaign))
     write_judge(campaign.config)
     codec.write(directory / "plan.json", plan.outline(campaign.config, list(campaign.cells.values())))
-    for key, cell in campaign.cells.items():
+    for key, cell in {**campaign.cells, **campaign.shards}.items():
         path = directory / key / "cell.json"
         if not (path.parent / "status.json").exists():
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,22 @@ from typing import Literal
 
 from harness.config import Config
 from harness.providers import provider
-from harness.records import CALIBER_EPOCH, Cell, Instrument, Measure, Plan, Planned, Provider, SideName, Workload
+from harness.records import (
+    CALIBER_EPOCH,
+    Cell,
+    Instrument,
+    Measure,
+    Plan,
+    Planned,
+    Provider,
+    Refusal,
+    SideName,
+    Workload,
+)
+
+
+class PlanError(Refusal):
+    """Settings that no plan can honour together."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,31 @@ def tuning(measure: Measure, round_: int) -> Literal["record", "replay", "first"
     return "replay" if round_ else "record"
 
 
+def refuse_sweep(measure: Measure, timer: str) -> None:
+    """Refuse a sharded sweep that could not cover all shapes, or has nothing to sweep. PlanError names both keys."""
+    reasons = {
+        "measure.level: comprehensive": measure.level == "comprehensive"
+        and "a benchmark may add any shapes to its own, which no list could shard",
+        "backend: aot": timer == "compile" and "no choice is made where nothing is timed",
+        "measure.tuning: first": measure.tuning == "first" and "no choice is made",
+    }
+    for key, reason in reasons.items():
+        if measure.sweep_shards > 1 and reason:
+            raise PlanError(f"measure.sweep_shards: {measure.sweep_shards} with {key}: {reason}; set sweep_shards: 1")
+
+
+def shards(config: Config, cell: Cell) -> tuple[Cell, ...]:
+    """The jobs that sweep the shapes of a round 0 on several lanes, each a part; () where r0_A sweeps alone."""
+    count, lanes = cell.measure.sweep_shards, len(config.devices)
+    if count < 2 or cell.round:
+        return ()
+    places = [(cell.lane + number) % lanes for number in range(count)]
+    return tuple(
+        replace(cell, shard=number, shards=count, lane=lane, device=config.devices[lane])
+        for number, lane in enumerate(places)
+    )
+
+
 def schedule(campaign: str, op: str, rounds: int) -> list[tuple[SideName, ...]]:
     """The sides of each round in the order they run; round 0 is side A alone, recording."""
     ab: tuple[SideName, ...] = ("A", "B")
@@ -83,14 +123,14 @@ def outline(config: Config, planned: Sequence[Cell]) -> Plan:
     return Plan(campaign=config.campaign, devices=config.devices, cells=lines)
 
 
-def needs(op: str, round_: int, side: SideName) -> tuple[str, ...]:
-    """The cells that must have ended before this one may start.
+def needs(op: str, round_: int, side: SideName, shards: int = 1) -> tuple[str, ...]:
+    """The cells that must have ended before this one may start; round 0 waits for its `shards`.
 
     Round 0 recorded the configurations; round 1 of both sides is what the gate of later rounds reads. Depth two only:
     long `ancient()` chains leave stale cells silently (facts: snakemake 0.2).
     """
     if round_ == 0:
-        return ()
+        return tuple(f"{op}/sweep_s{number}" for number in range(shards)) if shards > 1 else ()
     if round_ == 1:
         return (f"{op}/r0_A",)
     return (f"{op}/r1_A", f"{op}/r1_B")

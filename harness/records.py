@@ -201,8 +201,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """`op/r<k>_<side>`: the cell's directory below the campaign."""
-        return f"{self.op}/r{self.round}_{self.side.name}"
+        """`op/r<k>_<side>`, or `op/sweep_s<i>` of a shard: the cell's directory below the campaign."""
+        return f"{self.op}/sweep_s{self.shard}" if self.shards > 1 else f"{self.op}/r{self.round}_{self.side.name}"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import codec
-from harness.plugins import compiling, observed, session
+from harness.plugins import compiling, observed, seeding, session
 from harness.plugins.replay import First, Recorder, Replayer, ReplayRefused, Seen, refuse
 from harness.plugins.tuned import config_text, key_text, same, source_hash, tuned_config
 from harness.records import AutotuneRecord
@@ -51,7 +51,8 @@ def watch() -> Watch:
         return Watch(First())
     if cell.autotune == "record":
         build = observed.triton_build()
-        return Watch(Recorder(AutotuneRecord(cell.op, build, timer, "exclusive", ()), compile_only=timer == "compile"))
+        record = AutotuneRecord(cell.op, build, timer, "exclusive", ())
+        return Watch(seeding.recorder(session.current().attempt, record, compile_only=timer == "compile"))
     return Watch(Replayer(codec.read(AutotuneRecord, Path(os.environ["CALIBER_AUTOTUNE"])), cell.op, timer))
 
 
@@ -63,7 +64,7 @@ def unwatched() -> Iterator[None]:
 
 
 class Watch:
-    """Patches `run` (and, where nothing can be timed, `_bench`) of every tuner class."""
+    """Patches `run` and `_bench` of every tuner class."""
 
     def __init__(self, mode: First | Recorder | Replayer) -> None:
         self.mode = mode
@@ -74,7 +75,8 @@ class Watch:
 
     def install(self) -> None:
         """Patch every class that defines its own `run`; those defined later inherit from a patched one."""
-        wrappers = {"run": self._watched_run} | ({"_bench": self._compile_candidate} if self.compile_only else {})
+        bench = self._compile_candidate if self.compile_only else self._timed_candidate
+        wrappers = {"run": self._watched_run, "_bench": bench}
         for cls in _tree(importlib.import_module("triton.runtime.autotuner").Autotuner):
             for name in wrappers.keys() & vars(cls).keys():
                 original = vars(cls)[name]
@@ -157,6 +159,14 @@ class Watch:
             with compiling.candidate(name) as benchmark:
                 tuner.do_bench = benchmark  # a tuner's own benchmark would ask the device for events
                 return original(tuner, *args, config=config, **meta)
+
+        return bench
+
+    def _timed_candidate(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def bench(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+            session.current().beat()  # a sweep over kernels that were compiled before gives no other sign of life
+            return original(tuner, *args, **kwargs)
 
         return bench
 

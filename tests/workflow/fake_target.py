@@ -47,6 +47,9 @@ def behave(word, cell, attempt: Path) -> int:
     if word == "skip":
         event(attempt, "SKIPPED", "", reason="no such hardware")
         return 0
+    if word == "hole" and (attempt / "seeds.json").exists():
+        event(attempt, "SWEEP_DISCARDED", "", reason="key_missing", kernel="k", key="[4]", tried="[8]")
+        return 1
     if word.startswith("sleep"):
         time.sleep(float(word.split("=")[1]))
     emit(cell, attempt, rows=2)

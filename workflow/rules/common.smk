@@ -43,7 +43,8 @@ def get_judge(wildcards):
 
 def get_needed(wildcards):
     refuse_settings()
-    keys = plans.needs(wildcards.op, int(wildcards.round), wildcards.side)
+    shards = CAMPAIGN.config.measure.sweep_shards
+    keys = plans.needs(wildcards.op, int(wildcards.round), wildcards.side, shards)
     return [ancient(f"{RESULTS}/{key}/status.json") for key in keys]
 
 
@@ -57,6 +58,10 @@ def get_priority(wildcards):
 
 def get_lane(lane):
     return lambda wildcards: int(CAMPAIGN.cells[get_key(wildcards)].lane == lane)
+
+
+def get_shard_lane(lane):
+    return lambda wildcards: int(CAMPAIGN.shards[f"{wildcards.op}/sweep_s{wildcards.shard}"].lane == lane)
 
 
 def refuse_settings():
