@@ -5,7 +5,8 @@ It may demote an op's claim, never make one. Must not know cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from harness.findings import (
     Verdict,
     codes,
 )
+from harness.moderation import MIN_SHAPES
 from harness.records import ExitCode, Judge
+from harness.statistics import percent, words
 
 #: From this many claims on, all of one sign is remarkable: 2 x 2^-5 = 6 % by chance.
 ONE_SIDED = 5
@@ -32,13 +35,14 @@ def judge_campaign(ops: Mapping[str, OpVerdict], judge: Judge) -> CampaignVerdic
     counted = [found for found in ops.values() if found.verdict.numeric]
     p_values = statistics.adjusted([found.estimate.p if found.estimate else None for found in counted])
     p_adjusted = {found.op: p for found, p in zip(counted, p_values, strict=True)}
-    lines = tuple(_line(found, p_adjusted.get(found.op), judge.q) for found in ops.values())
+    floor = _noise_floor(ops.values())
+    lines = tuple(_line(found, p_adjusted.get(found.op), judge.q, floor) for found in ops.values())
     balance = _balance(counted, lines)
     return CampaignVerdict(
         ops=lines,
         balance=balance,
         geomean=_geomean(counted),
-        noise_floor=_noise_floor(ops.values()),
+        noise_floor=floor,
         reasons=(*_one_sided(balance), *_control(counted, lines, judge.q)),
     )
 
@@ -53,11 +57,34 @@ def exit_code(campaign: CampaignVerdict, ops: Mapping[str, OpVerdict]) -> ExitCo
     return ExitCode.FAILED if Verdict.FAILED in verdicts else ExitCode.DONE
 
 
-def _line(found: OpVerdict, p: float | None, q: float) -> OpLine:
-    if not found.verdict.claims or p is None or p < q:
-        return OpLine(found.op, found.verdict, (), p)
-    reason = Reason("ACROSS_OPS", f"{found.verdict.value} alone, but p adjusted across ops is {p:.2g}, not below {q:g}")
-    return OpLine(found.op, Verdict.UNRESOLVED, (reason,), p)
+def _line(found: OpVerdict, p: float | None, q: float, floor: NoiseFloor | None) -> OpLine:
+    if found.verdict.claims and p is not None and p >= q:
+        text = f"{found.verdict.value} alone, but p adjusted across ops is {p:.2g}, not below {q:g}"
+        return OpLine(found.op, Verdict.UNRESOLVED, (Reason("ACROSS_OPS", text),), p)
+    return OpLine(found.op, found.verdict, tuple(_small(found, floor)), p)
+
+
+def _small(found: OpVerdict, floor: NoiseFloor | None) -> Iterator[Reason]:
+    """A claim no larger than what identical code would show here: a note, for the controls are other operators.
+
+    A control's delta is that of one round, a claim's the mean of N. Noise that is independent from round to round
+    shrinks by sqrt(N) in between, so the controls' p95 over sqrt(N) is what such noise would still reach. What does not
+    shrink (a side that is always dearer, code or no code) is for a declared A/A to find, whose floor is a margin.
+    """
+    if floor is None or floor.shapes < MIN_SHAPES:
+        return
+    claims = [("the op", found.verdict, found.estimate)] + [(str(s.key), s.verdict, s.estimate) for s in found.shapes]
+    sizes = [(name, est) for name, verdict, est in claims if est and verdict.claims]
+    low = [(name, est) for name, est in sizes if abs(est.delta) < floor.p95 / math.sqrt(est.rounds)]
+    if low:
+        name, least = min(low, key=lambda item: abs(item[1].delta))
+        reach = floor.p95 / math.sqrt(least.rounds)
+        yield Reason(
+            "CONTROL_NOISE",
+            f"{len(low)} of {len(sizes)} claims of this op lie within {percent(reach):.2f} %, which {least.rounds} "
+            f"rounds of identical code still reach here (one: p95 {percent(floor.p95):.2f} % of {floor.shapes}); "
+            f"smallest: {name}, {words(least.delta)}",
+        )
 
 
 def _balance(counted: Sequence[OpVerdict], lines: Sequence[OpLine]) -> SignBalance:
@@ -80,8 +107,13 @@ def _geomean(counted: Sequence[OpVerdict]) -> Geomean | None:
 
 
 def _noise_floor(ops: Iterable[OpVerdict]) -> NoiseFloor | None:
-    moved = [found.aa_delta for found in ops if found.aa_delta is not None]
-    return NoiseFloor(float(np.percentile(moved, 95)), len(moved)) if moved else None
+    """Round 1 of the ops whose code did not change: a free A/A of this machine on this day."""
+    controls = [found.control for found in ops if found.control]
+    if not controls:
+        return None
+    sizes = np.abs(np.concatenate([np.array(own) for own in controls]))
+    p50, p95, largest = (float(np.percentile(sizes, share)) for share in (50, 95, 100))
+    return NoiseFloor(p95, len(controls), len(sizes), p50, largest)
 
 
 def _one_sided(balance: SignBalance) -> list[Reason]:

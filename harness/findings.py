@@ -95,6 +95,7 @@ class ShapeVerdict:
     a_ms: float | None
     b_ms: float | None
     metrics: tuple[MetricChange, ...]  # exact values that differ
+    margin_source: str = ""  # what the margin in force comes from
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,9 @@ class OpVerdict:
     shapes: tuple[ShapeVerdict, ...]
     metrics: tuple[MetricTotal, ...]
     ledger: Ledger | None
+    margin_source: str = ""
+    family_p: float | None = None  # of "no shape differs", where the shapes borrow certainty and one would claim
+    control: tuple[float, ...] = ()  # identical code: the delta of each shape in round 1
 
 
 @dataclass(frozen=True)
@@ -150,10 +154,13 @@ class Geomean:
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """How far identical code moved: 95th percentile of |delta| over `ops` ops."""
+    """How far identical code moved in round 1 of this very campaign: |delta| over `shapes` shapes of `ops` ops."""
 
     p95: float
     ops: int
+    shapes: int
+    p50: float
+    largest: float
 
 
 @dataclass(frozen=True)

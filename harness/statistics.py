@@ -7,15 +7,15 @@ rounds cannot tell"; there is no NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 
-Array = npt.NDArray[np.float64]
+from harness.moderation import EXACT, MIN_SHAPES, design_effect, shrink
+from harness.moderation import Array as Array
 
 #: The one direction of every number caliber prints.
 DIRECTION = "B vs A latency, - = B faster"
@@ -24,10 +24,6 @@ POWER = 0.80
 #: Below this no round count gives a claim worth its name: 4 rounds leave 2 degrees of freedom.
 MIN_ROUNDS = 4
 MAX_ROUNDS = 200
-#: Fewer shapes than this cannot tell what their common variance is.
-MIN_SHAPES = 10
-#: Log ratios nearer than this are one value: constant samples differ by rounding in the last bit.
-EXACT = 1e-12
 
 
 def percent(delta: float) -> float:
@@ -104,38 +100,19 @@ def fit(deltas: Array, order: Array) -> Fit:
 
 
 def moderate(model: Fit) -> tuple[Array | None, float]:
-    """Variances shrunken across shapes (empirical Bayes, Smyth 2004) and their total degrees of freedom.
+    """Variances shrunken across the shapes and their degrees of freedom (see moderation.shrink).
 
-    Plain variances below MIN_SHAPES or where most shapes are constant. Two cautions beyond the textbook. The prior's
-    certainty is taken one standard error lower than estimated: else 13 % (N = 4) and 7 % (N = 6) of ops in which
-    nothing differs get a claim at q = 5 %; so it is 6 %, for 10 and 2 points of power. And the borrowed degrees
-    of freedom are capped by the *effective* number of shapes: a jolt that a process shares makes 42 shapes one.
+    Plain variances below MIN_SHAPES or where most shapes are constant.
     """
     variance, df = model.variance, float(model.df)
     if variance is None or len(variance) < MIN_SHAPES or np.median(variance) == 0.0:
         return variance, df
-    floored = np.maximum(variance, 1e-5 * np.median(variance))
-    centred = np.log(floored) - special.digamma(df / 2) + math.log(df / 2)
-    spread = float(np.var(centred, ddof=1))
-    error = math.sqrt(max(0.0, float(np.mean((centred - centred.mean()) ** 4)) - spread**2) / len(centred))
-    excess = spread - float(special.polygamma(1, df / 2)) + error
-    ceiling = df * len(variance) / design_effect(model.residuals)
-    if excess <= 0:
-        return np.full_like(variance, math.exp(float(centred.mean()))), max(df, ceiling)
-    prior_df = 2 * _trigamma_inverse(excess)
-    prior = math.exp(float(centred.mean() + special.digamma(prior_df / 2)) - math.log(prior_df / 2))
-    return (prior_df * prior + df * floored) / (prior_df + df), max(df, min(df + prior_df, ceiling))
-
-
-def design_effect(residuals: Array) -> float:
-    """1 when the shapes move independently from round to round, their number when they move as one."""
-    scale = np.sqrt(np.mean(residuals**2, axis=1))
-    moving = residuals[scale > 0] / scale[scale > 0][:, None]
-    return max(1.0, len(moving) * float(np.mean(moving.mean(axis=0) ** 2))) if len(moving) else 1.0
+    shrunken, total = shrink(variance, df, design_effect(model.residuals))
+    return shrunken, float(total)
 
 
 def estimates(deltas: Array, order: Array) -> list[Estimate]:
-    """One estimate per shape of (S, N) deltas, moderated across the shapes."""
+    """One estimate per shape of (S, N) deltas, moderated across the shapes (claims: see moderation.family_p)."""
     model = fit(deltas, order)
     variance, df = moderate(model)
     return [_estimate(model, index, deltas[index], order, variance, df) for index in range(len(deltas))]
@@ -148,10 +125,16 @@ def estimate(deltas: Sequence[float] | Array, order: Sequence[int] | Array) -> E
 
 def equivalent(found: Estimate, margin: float) -> bool:
     """Two one-sided tests: the 90 % interval lies within +-margin. Never true for want of evidence."""
+    low, high = tost_interval(found)
+    return low is not None and high is not None and max(-low, high) < margin
+
+
+def tost_interval(found: Estimate) -> tuple[float | None, float | None]:
+    """The 90 % confidence interval, which two one-sided tests at 5 % hold against the margin."""
     if found.se is None or found.df is None:
-        return False
+        return None, None
     half = quantile(CONFIDENCE, found.df) * found.se
-    return abs(found.delta) + half < margin
+    return found.delta - half, found.delta + half
 
 
 def adjusted(values: Sequence[float | None]) -> list[float | None]:
@@ -172,7 +155,7 @@ def quantile(probability: float, df: float) -> float:
     return float(stats.t.ppf(probability, df))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def detectable(df: float, level: float = 1 - CONFIDENCE, power: float = POWER) -> float:
     """Effect / standard error that a two-sided t test on `df` detects with `power`."""
     critical = quantile(1 - level / 2, df)
@@ -183,12 +166,25 @@ def detectable(df: float, level: float = 1 - CONFIDENCE, power: float = POWER) -
     return float(optimize.brentq(lacking, 0.0, 4 * critical + 10))
 
 
-def rounds_needed(sd: float, target: float) -> int | None:
-    """Smallest even number of balanced rounds that detects `target` with 80 % power; None above MAX_ROUNDS."""
-    for rounds in range(MIN_ROUNDS, MAX_ROUNDS + 1, 2):
-        if detectable(rounds - 2) * sd / math.sqrt(rounds) <= target:
-            return rounds
-    return None
+def rounds_needed(sd: float, target: float, level: float = 1 - CONFIDENCE, borrowed: int = 0) -> int | None:
+    """Smallest even number of balanced rounds that detects `target` with 80 % power; None above MAX_ROUNDS.
+
+    `level` is the p value to get below, `borrowed` the degrees of freedom that other shapes lend.
+    """
+
+    def enough(rounds: int) -> bool:
+        return detectable(rounds - 2 + borrowed, level) * sd / math.sqrt(rounds) <= target
+
+    return _first_even(enough)
+
+
+def rounds_equivalent(sd: float, room: float) -> int | None:
+    """Smallest even number of balanced rounds whose 90 % interval is narrower than `room` either way."""
+
+    def enough(rounds: int) -> bool:
+        return quantile(CONFIDENCE, rounds - 2) * sd / math.sqrt(rounds) < room
+
+    return _first_even(enough)
 
 
 def side_noise(levels: Array, order: Array, rounds: Array) -> float | None:
@@ -229,16 +225,21 @@ def _estimate(model: Fit, index: int, deltas: Array, order: Array, variance: Arr
     )
 
 
+def _first_even(enough: Callable[[int], bool]) -> int | None:
+    """The smallest even number of rounds, MIN_ROUNDS to MAX_ROUNDS, that is enough; more is enough too."""
+    low, high = MIN_ROUNDS // 2, MAX_ROUNDS // 2
+    if not enough(2 * high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(2 * middle) else (middle + 1, high)
+    return 2 * low
+
+
 def _p_value(delta: float, se: float, df: float) -> float:
     if se == 0.0:  # constant samples are exact: any difference is real, none is none
         return 0.0 if delta else 1.0
     return float(2 * stats.t.sf(abs(delta) / se, df))
-
-
-def _trigamma_inverse(value: float) -> float:
-    """x with trigamma(x) = value; beyond 1e-7..1e16 the prior is as good as certain or absent."""
-    log_x = optimize.brentq(lambda x: math.log(special.polygamma(1, math.exp(x))) - math.log(value), -18.0, 16.0)
-    return math.exp(float(log_x))
 
 
 def _clean(value: float) -> float:

@@ -13,7 +13,7 @@ from harness.grid import ABSENT, count, flat, grid, signed, signless
 from harness.statistics import Estimate
 
 #: Reasons that the columns of a shape's line already say.
-EVIDENT = ("EFFECT", "EQUIVALENT")
+EVIDENT = ("EFFECT", "EQUIVALENT", "AA_NOISE")
 
 
 def verdicts(ops: Sequence[OpVerdict], campaign: CampaignVerdict) -> str:
@@ -48,7 +48,9 @@ def corpus(campaign: CampaignVerdict) -> str:
         )
     if floor:
         lines.append(
-            f"- identical code moved by up to {signless(floor.p95)} (95th percentile of {count(floor.ops, 'op')})"
+            f"- in-campaign controls: one round of identical code moved by {signless(floor.p50)} (median), "
+            f"{signless(floor.p95)} (p95), {signless(floor.largest)} (max) over {count(floor.shapes, 'shape')} of "
+            f"{count(floor.ops, 'op')}"
         )
     lines += [f"- {reason}" for reason in campaign.reasons]
     return "## All ops together\n\n" + "\n".join(lines)

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from harness.decision import Bar, bar, decide, timer_quantum
 from harness.findings import Verdict, codes
+from harness.margin import Bar, bar, timer_quantum
+from harness.rules import decide
 from harness.statistics import estimate
 from tests.evidence import JUDGE
 

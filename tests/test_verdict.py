@@ -373,7 +373,9 @@ def test_the_campaign_describes_its_corpus():
     assert (found.balance.faster, found.balance.slower) == (1, 1)
     assert (found.geomean.ops, found.geomean.shapes) == (3, 6)
     assert found.geomean.delta == pytest.approx(np.mean([ops[f"op{i}"].estimate.delta for i in range(3)]))
-    assert (found.noise_floor.ops, found.noise_floor.p95) == (1, ops["gone"].aa_delta)
+    floor, moved = found.noise_floor, np.abs(ops["gone"].control)
+    assert (floor.ops, floor.shapes) == (1, 2)
+    assert (floor.p50, floor.p95, floor.largest) == pytest.approx(tuple(np.percentile(moved, [50, 95, 100])))
     assert found.reasons == ()
 
 

@@ -319,5 +319,5 @@ def test_dvc_bench_283_missing_cells_are_the_first_line_of_the_report():
 def test_fast_mail_parser_159_identical_code_is_a_free_noise_floor():
     ops = {name: judged(gated(op(e, name=name)), gate("NO_CODE_CHANGE", name)) for name, e in (("a", 0.1), ("b", 0.4))}
     floor = judge_campaign(ops, JUDGE).noise_floor
-    assert floor.ops == 2
-    assert floor.p95 <= max(found.aa_delta for found in ops.values())
+    assert (floor.ops, floor.shapes) == (2, 4)
+    assert floor.largest == max(abs(delta) for found in ops.values() for delta in found.control)
