@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from harness.commands import evidence, judging, running
+from harness.commands import evidence, foreign, judging, running
 from harness.commands.command import Table
 from harness.records import ExitCode, Refusal
 
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-COMMANDS: Table = {**running.COMMANDS, **judging.COMMANDS, **evidence.COMMANDS}
+COMMANDS: Table = {**running.COMMANDS, **judging.COMMANDS, **evidence.COMMANDS, **foreign.COMMANDS}
 
 
 if __name__ == "__main__":

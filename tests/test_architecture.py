@@ -29,7 +29,7 @@ LEVELS = (
     | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"}
     | {"judging", "receipts", "verify", "accounting", "reaccount"}
     | {"report_data", "report_schema", "ci", "junit"},
-    {"cell", "attempt", "sweep", "campaign", "finish", "redo"},
+    {"cell", "attempt", "sweep", "campaign", "finish", "redo", "foreign"},
     {"__main__", "commands"},
 )
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
