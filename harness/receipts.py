@@ -7,10 +7,12 @@ cheaper and stricter: a file altered between the cell's end and the report is ca
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Optional
@@ -22,12 +24,8 @@ from harness.store import Superseded
 SCHEMA = 1
 NAME = "receipts.json"
 HARNESS = Path(__file__).parent
-#: The judging half: what makes a verdict, a gate and a caliber table out of evidence. A test compares it with what
-#: `judging` imports.
-JUDGING = (
-    "caliber.py", "codec.py", "corpus.py", "decision.py", "exact.py", "findings.py", "fingerprint.py", "judging.py",
-    "pairing.py", "records.py", "screening.py", "stages.py", "statistics.py", "store.py", "telemetry.py", "verdict.py",
-)  # fmt: skip
+#: What makes verdicts, gates and caliber tables out of evidence: these modules and all that they import.
+JUDGING = ("judging", "fingerprint", "caliber")
 #: Packages whose release can move the last digits of a number.
 NUMERIC = ("numpy", "scipy")
 #: Files of a campaign and of an op that are there or not, depending on how far it got.
@@ -82,7 +80,7 @@ def write(
 
 def judging() -> Mapping[str, str]:
     """Module of the judging half -> SHA-256, as installed here."""
-    return {f"harness/{name}": sha256(HARNESS / name) for name in JUDGING}
+    return {f"harness/{name}.py": sha256(HARNESS / f"{name}.py") for name in sorted(_closure())}
 
 
 def packages() -> Mapping[str, str]:
@@ -98,6 +96,29 @@ def sha256(path: Path) -> str:
 def digest(data: bytes) -> str:
     """SHA-256 in hex."""
     return hashlib.sha256(data).hexdigest()
+
+
+@cache
+def _closure() -> frozenset[str]:
+    """Read from the syntax trees: a list by hand would miss the module that a verdict passes through tomorrow."""
+    seen: set[str] = set()
+    todo = set(JUDGING)
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        todo |= set(_imports(HARNESS / f"{name}.py")) - seen
+    return frozenset(seen)
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """The modules beside it that a module imports, lazily or not. Packages (backends, samplers) judge nothing."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            source = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                parts = f"{source}{alias.name}".split(".")
+                if parts[0] == "harness" and len(parts) > 1 and (HARNESS / f"{parts[1]}.py").exists():
+                    yield parts[1]
 
 
 def _of_campaign(directory: Path) -> Iterator[str]:
