@@ -108,10 +108,18 @@ ON_FAKE_DEVICE = {
 }
 
 
-def run(attempt: Path, test: str, cell: Cell | None = None, record: Path | None = None, **env: str) -> Ran:
-    """Run the fixture provider's tests that match `test` in a fresh interpreter, as `cell`, replaying `record`."""
+def run(
+    attempt: Path, test: str, cell: Cell | None = None, record: Path | None = None,
+    seeds: AutotuneRecord | None = None, **env: str,
+) -> Ran:  # fmt: skip
+    """Run the fixture provider's tests that match `test` in a fresh interpreter, as `cell`.
+
+    `record` is replayed, `seeds` are what the shards of a sweep recorded.
+    """
     cell = cell or make_cell()
     attempt.mkdir(parents=True)
+    if seeds:
+        codec.write(attempt / "seeds.json", seeds)
     codec.write(attempt / "cell.json", cell)
     own = {
         "CALIBER_CELL": str(attempt / "cell.json"),

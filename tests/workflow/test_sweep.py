@@ -74,9 +74,7 @@ def test_shards_use_both_lanes_come_first_and_seed_round_0(project):
     assert project.measured() == []
 
 
-@pytest.mark.parametrize(
-    ("word", "why"), [("fail", "op_failed: ROW_FAILED"), ("usage", "crashed: pytest ended with 4")]
-)
+@pytest.mark.parametrize(("word", "why"), [("fail", "op_failed: "), ("usage", "crashed: pytest ended with 4")])
 def test_a_failed_shard_discards_the_sweep_of_its_op_and_fails_nothing(project, word, why):
     project.behave({"mm/sweep_s1": [word]})
     ended = project.run()
