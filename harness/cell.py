@@ -21,7 +21,7 @@ from harness.attempt import Place, claim, digests, environment, expected_rows, n
 from harness.backends.device import DeviceError
 from harness.lease import DeviceBusy, Lease, LeaseError
 from harness.outcome import Found, classify, exit_code
-from harness.process import Ended, Interrupted
+from harness.process import Ended, Interrupted, Limits
 from harness.records import ExitCode, Gate, Judge, Marker, Outcome, Seal, Status
 
 BUSY_WAIT_S = 10.0
@@ -174,9 +174,11 @@ def measure(place: Place, status: Status, env: Mapping[str, str], lease: int) ->
     plugins = [argument for name in cell.instrument.plugins for argument in ("-p", name)]
     command = [cell.side.python, "-m", "pytest", *plugins, *cell.pytest_args]
     sampler = start_telemetry(place, status.device)
+    signs = [place.attempt / "rows.jsonl", place.attempt / "events.jsonl", Path(env["TRITON_CACHE_DIR"])]
     try:
         ended = process.run_group(
-            command, cwd=place.root, env=env, log=log, timeout_s=cell.measure.cell_timeout_s,
+            command, cwd=place.root, env=env, log=log,
+            limits=Limits(cell.measure.cell_timeout_s, cell.measure.no_progress_s, signs),
             pass_fds=(lease,), spare=[sampler.pid] if sampler else [],
         )  # fmt: skip
     finally:
@@ -206,7 +208,7 @@ def conclude(place: Place, status: Status, ended: Ended) -> Status:
     rows, events = store.rows(place.attempt), store.events(place.attempt)
     found = Found(rows, events, (place.attempt / "run_identity.json").exists(), tail(place.attempt / "run.log"))
     outcome, reason = classify(ended, found, place.cell.round == 0)
-    valid = sum(row.value is not None for row in rows)
+    valid, own = sum(row.value is not None for row in rows), {str(row.key) for row in rows}
     phases = [event.detail for event in events if event.code == "PHASES"]
     return replace(
         status,
@@ -214,7 +216,8 @@ def conclude(place: Place, status: Status, ended: Ended) -> Status:
         reason=reason,
         rc=124 if ended.timed_out else ended.rc,
         success=valid,
-        failed=len(rows) - valid + sum(event.code in ("ROW_FAILED", "ROW_OOM") for event in events),
+        failed=len(rows) - valid
+        + sum(event.code in ("ROW_FAILED", "ROW_OOM") and event.row not in own for event in events),
         rows_expected=expected_rows(place),
         markers={name: sum(event.code == name for event in events) for name in status.markers},
         phases_s={"target": ended.elapsed_s, **{k: float(v) for detail in phases for k, v in detail.items()}},

@@ -20,6 +20,9 @@ from types import FrameType
 import psutil
 
 GRACE_S = 5.0
+#: How long a target that is about to be ended gets for writing its stacks.
+DUMP_S = 1.0
+POLL_S = 1.0
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -40,6 +43,19 @@ class Ended:
     timed_out: bool
     interrupted: str  # name of the signal that stopped us, or ""
     elapsed_s: float
+    idle_s: float = 0.0  # with `timed_out`: without progress for so long; 0 = the total limit ended it
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a child has run for too long: in all, and without progress (0 = no such limit).
+
+    Progress is a new size or time of the log or of a path in `signs`; of a directory, a new or removed entry.
+    """
+
+    total_s: float
+    idle_s: float = 0.0
+    signs: Sequence[Path] = ()
 
 
 def die_with_parent(number: int) -> None:
@@ -77,15 +93,15 @@ def run_group(
     cwd: Path,
     env: Mapping[str, str],
     log: Path,
-    timeout_s: float,
+    limits: Limits,
     pass_fds: Sequence[int] = (),
     spare: Sequence[int] = (),
 ) -> Ended:
     """Run `command` in its own session, output to `log`, and wait.
 
-    At `timeout_s` seconds, or when this process is told to stop, the whole group is terminated, then killed; so is
-    every other descendant of this process but the pids to `spare`. The child dies with this process even at kill -9.
-    OSError when it cannot be started.
+    At a limit the child is asked for its stacks (SIGUSR2); then, or when this process is told to stop, the whole group
+    is terminated, then killed; so is every other descendant of this process but the pids to `spare`. The child dies
+    with this process even at kill -9. OSError when it cannot be started.
     """
     started = time.monotonic()
     parent = os.getpid()
@@ -94,16 +110,54 @@ def run_group(
             command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
             start_new_session=True, pass_fds=tuple(pass_fds), preexec_fn=lambda: _link(parent),
         )  # fmt: skip
-    timed_out, interrupted = False, ""
+    timed_out, idle_s, interrupted = False, 0.0, ""
     try:
-        child.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        timed_out = True
+        timed_out, idle_s = _wait(child, limits, (log, *limits.signs))
+        if timed_out:
+            _ask_for_stacks(child)
     except Interrupted as stop:
         interrupted = str(stop)
     stop_group(child)
     stop_descendants(spare)
-    return Ended(child.returncode, timed_out, interrupted, time.monotonic() - started)
+    return Ended(child.returncode, timed_out, interrupted, time.monotonic() - started, idle_s)
+
+
+def _wait(child: subprocess.Popen[bytes], limits: Limits, signs: Sequence[Path]) -> tuple[bool, float]:
+    """Until the child ends (False, 0) or a limit is reached (True, seconds idle; 0 = the total limit)."""
+    started = since = time.monotonic()
+    step = min(POLL_S, limits.idle_s / 4) if limits.idle_s else limits.total_s
+    seen = _state(signs)
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(min(step, max(0.0, started + limits.total_s - time.monotonic())))
+            return False, 0.0
+        now, state = time.monotonic(), _state(signs)
+        if now - started >= limits.total_s:
+            return True, 0.0
+        if state != seen:
+            seen, since = state, now
+        elif limits.idle_s and now - since >= limits.idle_s:
+            return True, now - since
+
+
+def _state(paths: Sequence[Path]) -> list[tuple[int, int] | None]:
+    """Size and time of each path; None where there is none (yet)."""
+    found: list[tuple[int, int] | None] = []
+    for path in paths:
+        try:
+            stat = path.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((stat.st_size, stat.st_mtime_ns))
+    return found
+
+
+def _ask_for_stacks(child: subprocess.Popen[bytes]) -> None:
+    """Every cell listens to SIGUSR2 from its first moments on; a process that does not is ended by it."""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.kill(child.pid, signal.SIGUSR2)
+        child.wait(DUMP_S)
 
 
 def stop_group(child: subprocess.Popen[bytes]) -> None:

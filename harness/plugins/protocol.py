@@ -8,16 +8,15 @@ know how a reading is made.
 from __future__ import annotations
 
 import importlib
-import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.plugins import session
+from harness.plugins import failures, session, shapes
+from harness.plugins.shapes import Walk, scalar, shape_text
 from harness.plugins.variants import observer
 from harness.records import Row, RowKey
 
@@ -68,40 +67,85 @@ def attach() -> None:
 
 def _new(cls: type, *_: Any, **__: Any) -> Any:
     benchmark: Any = object.__new__(cls)
-    benchmark.__dict__["get_input_iter"] = _with_dtype(benchmark, cls)
-    benchmark.__dict__["get_latency"] = _with_row(benchmark, cls)
+    state = _State()
+    benchmark.__dict__["get_input_iter"] = _with_dtype(benchmark, cls, state)
+    benchmark.__dict__["get_latency"] = _with_row(benchmark, cls, state)
     return benchmark
 
 
-def _with_dtype(benchmark: Any, cls: Any) -> Callable[[Any], Iterator[Any]]:
+class _State:
+    """Where one benchmark is: its data type, and how many latencies of it were asked for."""
+
+    dtype = ""
+    asked = 0
+    without_shape = False  # the next latency is of no shape
+
+
+def _with_dtype(benchmark: Any, cls: Any, state: _State) -> Callable[[Any], Iterator[Any]]:
     def get_input_iter(dtype: Any) -> Iterator[Any]:
-        benchmark.__dict__["_caliber_dtype"] = _scalar(dtype)
+        state.dtype, state.asked = scalar(dtype), 0
         # Only the operator under test is measured: the reference would double the device time, and metrics that
         # need its latency (gbps at level comprehensive) would fail without it.
         if METRIC in benchmark.to_bench_metrics:
             benchmark.to_bench_metrics = [METRIC]
-        with _failures(RowKey(benchmark.op_name, _scalar(dtype), "", 0, "")):
-            yield from cls.get_input_iter(benchmark, dtype)
+        walk = shapes.settle(benchmark)
+        if walk is not None:
+            walk.start()
+        failed = yield from _inputs(benchmark, cls, dtype, walk)
+        if not failed:
+            shapes.ended(benchmark, walk)
+        if not state.asked and (failed or walk == []):
+            # FlagGems prints a table of the data type and fails on an empty one; the types after it would be lost.
+            state.without_shape = True
+            yield ()
 
     return get_input_iter
 
 
-def _with_row(benchmark: Any, cls: Any) -> Callable[..., Any]:
+def _inputs(benchmark: Any, cls: Any, dtype: Any, walk: Walk | None) -> Generator[Any, None, bool]:
+    """The inputs of one data type; those of a shape that cannot be made are a row without a number. True if any."""
+    failed = False
+    while True:
+        try:
+            yield from cls.get_input_iter(benchmark, dtype)
+            return failed
+        except BaseException as error:
+            at = walk.current if walk is not None else ""
+            key = session.current().number(benchmark.op_name, scalar(dtype), at)
+            if not failures.is_failure(error) or not failures.survived(error, key):
+                raise
+            failed = True
+        failures.free_memory()
+        if walk is None or shapes.by_position(benchmark) or not walk.skip():
+            why = f"{cls.__name__}.get_input_iter cannot be taken up behind the shape that failed"
+            session.current().emit_event("DTYPE_ENDED", "", op=benchmark.op_name, dtype=scalar(dtype), why=why)
+            return failed
+
+
+def _with_row(benchmark: Any, cls: Any, state: _State) -> Callable[..., Any]:
     def get_latency(op: Any, *args: Any, **kwargs: Any) -> Any:
-        shape = shape_text(benchmark.record_shapes(*args, **kwargs))
-        name = (benchmark.op_name, benchmark.__dict__.get("_caliber_dtype", ""), shape)
+        if state.without_shape:
+            state.without_shape = False
+            return math.nan
+        state.asked += 1
+        name = (benchmark.op_name, state.dtype, shape_text(benchmark.record_shapes(*args, **kwargs)))
         asked = Asking(name)
         key = session.current().number(*name)
         session.current().row = str(key)
         _asking.append(asked)
         try:
-            with _failures(key):
-                latency = cls.get_latency(benchmark, op, *args, **kwargs)
+            latency = cls.get_latency(benchmark, op, *args, **kwargs)
+        except BaseException as error:
+            if not failures.is_failure(error) or not failures.survived(error, key):
+                raise
+        else:
             _emit(asked, key, latency)
             return latency
         finally:
             _asking.pop()
             session.current().row = ""
+        failures.free_memory()
+        return math.nan  # what FlagGems prints; with no metric but the latency, it computes nothing from it
 
     return get_latency
 
@@ -150,42 +194,3 @@ def checked(latency: Any) -> tuple[float | None, str]:
     if isinstance(latency, (int, float)) and math.isfinite(latency) and latency > 0:
         return float(latency), ""
     return None, f"TIMER_INVALID: latency {latency!r}"
-
-
-@contextmanager
-def _failures(key: RowKey) -> Iterator[None]:
-    """Tell which row an exception belongs to, and let it go on: the provider decides what becomes of the test."""
-    try:
-        yield
-    except BaseException as error:
-        # pytest.fail's own exception is no Exception; its skip and exit, and an interrupt, are no failures.
-        failed = isinstance(error, Exception) or type(error).__name__ == "Failed"
-        if failed and not getattr(error, "caliber_told", False):
-            code = "ROW_OOM" if _out_of_memory(error) else "ROW_FAILED"
-            session.current().emit_event(code, str(key), error=session.first_line(error))
-            error.caliber_told = True  # type: ignore[attr-defined]
-        raise
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    return type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error).lower()
-
-
-def shape_text(detail: Any) -> str:
-    """record_shapes' detail as compact JSON: sizes and tuples as lists, dtypes as bare names."""
-    return json.dumps(_shape(detail), separators=(",", ":"), ensure_ascii=False)
-
-
-def _shape(detail: Any) -> Any:
-    if isinstance(detail, Mapping):
-        return {str(key): _shape(value) for key, value in detail.items()}
-    if isinstance(detail, (tuple, list)):
-        return [_shape(item) for item in detail]
-    return _scalar(detail)
-
-
-def _scalar(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    text = str(value)  # an object's address in a key would never pair
-    return type(value).__name__ if " at 0x" in text else text.removeprefix("torch.")

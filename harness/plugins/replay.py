@@ -19,7 +19,7 @@ from harness.records import AutotuneRecord, Marker, TunedConfig, TunedKey
 NAMED_KEYS = 3
 
 
-class ReplayRefused(RuntimeError):
+class ReplayRefused(session.EndsCell):
     """The record was made for something else than what is about to run."""
 
 

@@ -5,26 +5,32 @@ Not a pytest plugin. It must not know torch, triton or pytest, nor what a timer 
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import signal
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 from harness import codec
+from harness.plugins import stamp
 from harness.records import Cell, Event, Row, RowKey
 
-from harness.plugins import stamp
 #: The process's own stdout. `-p` plugins are imported before pytest starts to capture, so markers reach run.log
 #: whether or not the cell was started with -s.
 REAL_STDOUT = os.dup(1)
 
 
+class EndsCell(RuntimeError):
+    """No failure of the one shape it happens in: every later one would fail alike, or be another measurement."""
+
+
 class Session:
-    """The current cell. `row` is the row being made, as str(RowKey), "" between rows."""
+    """The current cell. `row` is the row being made, as str(RowKey), "" between rows.
 
     `started_cold`: its Triton cache was empty; `own_cache`: it holds only what this side of this campaign compiled.
     """
@@ -33,13 +39,13 @@ class Session:
         self.cell = cell
         self.attempt = attempt
         self.started_cold = started_cold
+        self.own_cache = own_cache
         self.row = ""
         self.seconds: dict[str, float] = defaultdict(float)
         self._seen: Counter[tuple[str, str, str, str]] = Counter()
         self._inner: list[float] = []
 
     def emit_row(self, row: Row) -> None:
-        self.own_cache = own_cache
         """Append `row` to rows.jsonl at once: a later shape's failure must not take it along."""
         codec.append_line(self.attempt / "rows.jsonl", row)
 
@@ -48,6 +54,11 @@ class Session:
         event = Event(code=code, row=self.row if row is None else row, detail=detail)
         codec.append_line(self.attempt / "events.jsonl", event)
         os.write(REAL_STDOUT, f"\n{marker_line(event)}\n".encode())  # pytest leaves its line of dots unfinished
+
+    def beat(self) -> None:
+        """A sign of life where nothing is written for long: the log's time moves."""
+        with suppress(OSError):  # a pipe has no time to set
+            os.utime(REAL_STDOUT)
 
     def number(self, op: str, dtype: str, shape: str, config: str = "") -> RowKey:
         """The key of the next row of that name: repeats are occurrence-numbered from 0."""
@@ -90,6 +101,7 @@ def current() -> Session:
     missing = [name for name in ("CALIBER_CELL", "CALIBER_ATTEMPT") if not os.environ.get(name)]
     if missing:
         raise RuntimeError(f"{' and '.join(missing)} not set: harness.plugins run inside a cell; use `caliber cell`")
+    faulthandler.register(signal.SIGUSR2, REAL_STDOUT, all_threads=True)  # the runner asks where a hung cell hangs
     cell = codec.read(Cell, Path(os.environ["CALIBER_CELL"]))
     cold = _is_empty(os.environ.get("TRITON_CACHE_DIR", ""))
     return Session(cell, Path(os.environ["CALIBER_ATTEMPT"]), cold, stamp.is_own(cell, cold))
