@@ -13,6 +13,8 @@ from harness import (
     backends,
     ci,
     codec,
+    control,
+    html,
     judging,
     junit,
     preflight,
@@ -33,13 +35,16 @@ Judging = Callable[[Path, str, Sequence[CellEvidence]], OpVerdict]
 
 def render(directory: Path) -> tuple[report.CampaignReport, ExitCode]:
     """Judge every op and write the report in all its forms from what there is; the campaign's exit code."""
-    found = collect(directory, judging.settle)
+    pages = html.Pages(directory)
+    found = collect(directory, pages.judge)
     codec.write(directory / "caliber.json", found.caliber)
     codec.write_text(directory / "report.tsv", report.tsv(found))
     codec.write(directory / "report.json", report_data.data(found))
     codec.write_text(directory / "report.junit.xml", junit.document(found, ci.Policy()))
     store.write_status_table(directory)
-    receipts.write(directory, found.campaign, found.cells.values(), found.superseded)
+    control.settle(directory, found)
+    sealed = receipts.write(directory, found.campaign, found.cells.values(), found.superseded)
+    codec.write_text(directory / "report.html", html.page(found, pages.ops, sealed.files))
     codec.write_text(directory / "report.md", report.markdown(found))  # last: Snakemake takes it for all of them
     return found, exit_code(found.verdict, found.ops)
 
@@ -79,8 +84,12 @@ def finish(campaign: Campaign, complete: bool) -> None:
 def preflight_sides(campaign: Campaign) -> Iterator[str]:
     """Check both sides' interpreters, device and files as a cell would, imports included; PreflightFailed if not.
 
-    Sides that differ only in environment variables share one interpreter and are asked once.
+    Sides that differ only in environment variables share one interpreter and are asked once. A noise campaign that the
+    verdicts will lean on is asked for too, before hours are measured.
     """
+    if campaign.config.judge.noise_campaign:
+        known = control.read(Path(campaign.config.judge.noise_campaign))
+        yield f"noise floor from {known.campaign}: {len(known.by_op)} ops, {known.rounds} rounds"
     asked: dict[tuple[str, tuple[str, ...]], str] = {}
     for name, side in campaign.config.sides.items():
         asked[side.python, side.pythonpath] = asked.get((side.python, side.pythonpath), "") + name

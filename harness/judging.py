@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import codec, store, telemetry
+from harness import codec, control, store, telemetry
 from harness.findings import OpVerdict
 from harness.records import Cell, CellEvidence, Judge, Outcome
 from harness.verdict import judge_op
@@ -39,7 +39,9 @@ def judge(directory: Path, op: str) -> OpVerdict:
 
 def derive(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict:
     """The verdict of one op as its files give it now. Writes nothing."""
-    return judge_op(cells, store.gate(directory, op), settings(directory), clocks(directory, cells))
+    judge = settings(directory)
+    noise = control.floor(judge, cells)
+    return judge_op(cells, store.gate(directory, op), judge, clocks(directory, cells), noise=noise)
 
 
 def settings(directory: Path) -> Judge:

@@ -27,9 +27,9 @@ LEVELS = (
     {"verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus"}
     | {"report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"}
     | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"}
-    | {"judging", "receipts", "verify", "accounting", "reaccount"}
+    | {"judging", "control", "receipts", "verify", "accounting", "reaccount"}
     | {"report_data", "report_schema", "ci", "junit"},
-    {"cell", "attempt", "sweep", "campaign", "finish", "redo", "foreign"},
+    {"cell", "ahead", "attempt", "sweep", "campaign", "finish", "redo", "foreign"},
     {"__main__", "commands"},
 )
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
