@@ -16,6 +16,10 @@ from harness.records import CellEvidence, Gate, Judge, Marker, Outcome, Status
 
 #: Gate verdicts under which the cells of rounds 2..N are rightly skipped.
 SAME_CODE = ("NO_CODE_CHANGE", "IR_DIFF_SAME_CODE")
+#: How the reason of a row begins whose shape failed.
+FAILED_ROW = ("OOM:", "FAULT:", "FAILED:")
+#: What a cell says when other shapes ran than the plan names, or fewer.
+SHAPE_EVENTS = ("SHAPES_NOT_AS_PLANNED", "SHAPES_UNCHECKED", "DTYPE_ENDED")
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def screen(cells: Sequence[CellEvidence], gate: Gate | None, judge: Judge, plann
         pairing = pair(cells)
     except PairingError as error:
         return Refusal(Verdict.NOT_COMPARABLE, (Reason("DUPLICATE_ROW", str(error)),))
-    return Admission(pairing, _caliber("CALIBER_RELEASED", mismatches))
+    return Admission(pairing, (*_caliber("CALIBER_RELEASED", mismatches), *_shapes(cells)))
 
 
 def _poisoned(cells: Sequence[CellEvidence], gate: Gate | None) -> Iterator[Reason]:
@@ -82,14 +86,15 @@ def _skipped(cells: Sequence[CellEvidence], gate: Gate | None) -> Iterator[Reaso
         if item.status and item.status.outcome is Outcome.SKIPPED and not _gated(item, gate):
             keys.setdefault(item.status.reason or "no reason recorded", []).append(item.cell.key)
     for reason, own in keys.items():
-        others = f" and {len(own) - 1} more" if len(own) > 1 else ""
-        yield Reason("CELL_SKIPPED", f"{own[0]}{others}: {reason}")
+        yield Reason("CELL_SKIPPED", f"{_first(own)}: {reason}")
 
 
 def _row_counts(cells: Sequence[CellEvidence], gate: Gate | None) -> Iterator[Reason]:
+    """A shape that failed, in this cell or in the one that counted, is one row however many it would have made."""
+    counted_failures = any(_lost(item) for item in cells if item.cell.round == 0)
     for item in measured(cells):
         expected = item.status.rows_expected if item.status else None
-        if expected is not None and expected != len(item.rows):
+        if expected is not None and expected != len(item.rows) and not (counted_failures or _lost(item)):
             yield Reason("ROWS_MISSING", f"{item.cell.key}: {len(item.rows)} rows, {expected} expected")
 
 
@@ -101,6 +106,28 @@ def _untrusted(cells: Sequence[CellEvidence], gate: Gate | None) -> Iterator[Rea
             yield Reason("REPLAY_PARTIAL", f"{item.cell.key}: {fallbacks} key(s) tuned themselves, not replayed")
         for row in list(filter(timer_fault, item.rows))[:1]:
             yield Reason("TIMER_INVALID", f"{item.cell.key}: {row.key}: {row.reason or row.value}; no row is trusted")
+
+
+def _lost(item: CellEvidence) -> bool:
+    """A row without a number for a shape that failed, all others being there: no data type ended before its time."""
+    failed = any(row.value is None and row.reason.startswith(FAILED_ROW) for row in item.rows)
+    return failed and not any(event.code == "DTYPE_ENDED" for event in item.events)
+
+
+def _shapes(cells: Sequence[CellEvidence]) -> tuple[Reason, ...]:
+    """What the cells say about the shapes that ran, each wording once."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for item in measured(cells):
+        for event in item.events:
+            if event.code in SHAPE_EVENTS:
+                text = " ".join(f"{name}={value}" for name, value in event.detail.items() if name != "why")
+                text += f": {event.detail['why']}" if "why" in event.detail else ""
+                found.setdefault((event.code, text), {})[item.cell.key] = None
+    return tuple(Reason(code, f"{_first(list(keys))}: {text}") for (code, text), keys in found.items())
+
+
+def _first(keys: Sequence[str]) -> str:
+    return keys[0] + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")
 
 
 Check = Callable[[Sequence[CellEvidence], Gate | None], Iterator[Reason]]
