@@ -5,6 +5,7 @@ Everything a `.smk` file needs is a function here, so that it can be tested with
 
 from __future__ import annotations
 
+import difflib
 import fcntl
 import os
 import socket
@@ -98,8 +99,9 @@ def build(settings: Config) -> Campaign:
             f"{settings.manifest}: is for provider {manifest.provider!r}, the config says {settings.provider!r}; "
             "change provider.name or the manifest"
         )
+    refuse_denials(settings, manifest)
     backend = backends.get(settings.backend)
-    instrument = backends.instrument(backend, settings.measure.graph, settings.target)
+    instrument = backends.instrument(backend, settings.measure.graph, settings.target, settings.measure.l2)
     provider = providers.get(settings.provider)
     root = provider.locate(settings.provider_root or None)
     provider.check(root, manifest.workloads)
@@ -113,6 +115,25 @@ def build(settings: Config) -> Campaign:
     current = seal.new(settings.campaign, manifest.digest, settings.digest(), digest)
     seal.check(settings.directory, current)
     return Campaign(settings, manifest, cells, current)
+
+
+def refuse_denials(settings: Config, manifest: Manifest) -> None:
+    """Refuse a `capture_deny_ops` that denies nothing: keyed by file (`unique`), a list once failed open, silently."""
+    known = {providers.key(workload.node) for workload in manifest.workloads}
+    denied = settings.measure.capture_deny_ops
+    for key in denied:
+        if key not in known:
+            near = difflib.get_close_matches(key, sorted(known))
+            meant = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known are {', '.join(sorted(known))}"
+            raise CampaignError(
+                f"measure.capture_deny_ops: {key!r} is the test function (less test_) of no workload of "
+                f"{settings.manifest}; {meant}"
+            )
+    if denied and settings.measure.graph == "require":
+        raise CampaignError(
+            f"measure.capture_deny_ops: {denied[0]!r} is never captured, and measure.graph is 'require'; "
+            "drop the key, or use graph: auto"
+        )
 
 
 def refuse_flags(argv: Sequence[str]) -> None:

@@ -1,8 +1,9 @@
 """plan: the same cells in the same order on every parse."""
 
+import dataclasses
 from collections import Counter
 
-from harness import config, plan
+from harness import config, plan, providers
 from harness.records import Instrument, Provider, Workload
 
 INSTRUMENT = Instrument("aot", "cuda:90", (), "meta", "compile", "none", ("harness.plugins.timing",), "")
@@ -62,3 +63,25 @@ def test_later_rounds_wait_for_round_1_of_both_sides_and_for_nothing_else():
     assert plan.needs("mm", 0, "A") == ()
     assert plan.needs("mm", 1, "B") == ("mm/r0_A",)
     assert plan.needs("mm", 4, "A") == ("mm/r1_A", "mm/r1_B")
+
+
+def test_an_op_that_is_never_captured_is_planned_direct_under_its_test_functions_name(tmp_path):
+    workloads = [Workload("unique", "benchmark/test_unique.py::test_unique2"), *OPS]
+    captured = dataclasses.replace(INSTRUMENT, timer="cuda_graph", l2="warm")
+
+    def planned(key):
+        made = plan.cells(settings(tmp_path, measure={"capture_deny_ops": [key]}), workloads, captured, CORPUS)
+        return {(cell.instrument.timer, cell.instrument.l2) for cell in made if cell.op == "unique"}
+
+    assert planned("unique2") == {("direct", "flushed")}
+    assert planned("unique") == {("cuda_graph", "warm")}  # neither the file nor the op; campaign.build refuses it
+
+
+def test_a_key_of_the_deny_list_is_the_test_function_without_its_prefix_and_parameters():
+    nodes = {
+        "benchmark/test_unique.py::test_unique2": "unique2",
+        "benchmark/test_unary_pointwise_perf.py::test_general_unary_pointwise_perf[abs-dtypes0]":
+            "general_unary_pointwise_perf",
+        "benchmark/attention/test_flash.py::test_flash": "flash",
+    }  # fmt: skip
+    assert {node: providers.key(node) for node in nodes} == nodes

@@ -41,25 +41,33 @@ def get(name: str) -> Backend:
     raise BackendError(f"backend {name!r} is unknown; use one of {known}")
 
 
-def instrument(backend: Backend, graph: Graph, target: str) -> Instrument:
-    """How cells on `backend` measure: planned timer, L2 state that goes with it, plugins in order, sampler."""
+def instrument(
+    backend: Backend, graph: Graph, target: str, l2: Literal["default", "flushed"] = "default"
+) -> Instrument:
+    """How cells on `backend` measure: planned timer, its L2 state (`measure.l2`), plugins in order, sampler."""
     if backend is AOT:
         check_target(target)
     elif target:
         raise BackendError(f"target {target!r} is for backend aot; backend {backend.name} compiles for its own device")
     timer = _timer(backend, graph)
-    l2: dict[str, Literal["none", "warm", "flushed"]] = {"compile": "none", "direct": "flushed", "cuda_graph": "warm"}
     return Instrument(
         backend=backend.name,
         target=target,
         visible_env=backend.visible_env,
         runtime=backend.runtime,
         timer=timer,
-        l2=l2[timer],
+        l2=_l2(timer, l2),
         plugins=backend.plugins + PLUGINS,
         sampler=backend.sampler,
         capture_texts=backend.capture_texts,
     )
+
+
+def _l2(timer: str, wanted: str) -> Literal["none", "warm", "flushed"]:
+    """do_bench always flushes, a replayed graph where it is asked to, and a compiler has no use for the cache."""
+    if timer == "compile":
+        return "none"
+    return "warm" if timer == "cuda_graph" and wanted == "default" else "flushed"
 
 
 def describe(backend: Backend) -> str:

@@ -40,9 +40,26 @@ CUDA = Backend(
     capture=True,
     capture_texts=CaptureTexts(
         recoverable=(
+            # cudaErrorStreamCapture*, 900 to 908, as cudaGetErrorString and cuGetErrorString spell them: a .item() or
+            # nonzero() says the first, and leaving the capture then raises the second.
             "operation not permitted when stream is capturing",
             "operation failed due to a previous error during capture",
+            "operation would result in a merge of separate capture sequences",
+            "capture was not ended in the same stream as it began",
+            "capturing stream has unjoined work",
+            "dependency created on uncaptured work in another stream",
             "would make the legacy stream depend on a capturing blocking stream",
+            "operation not permitted on an event last recorded in a capturing stream",
+            "attempt to terminate a thread-local capture sequence from another thread",
+            # torch's own checks: copies from unpinned memory (pytorch #172156), seeds and states of generators
+            # (assertNotCapturing), a generator the graph does not know, cuDNN's benchmark mode, CUDAGraph::capture_end.
+            "during CUDA graph capture",
+            "for a CUDA generator not in capture mode",
+            "Current cudaStreamCaptureStatus: ",
+            "Capture must end on the same stream it began on",
+            "Invalid capture.",
+            # An earlier capture of the process was never closed in the allocator (torch before 2.12, pytorch #180395).
+            "captures_underway.empty() INTERNAL ASSERT FAILED",
         ),
         fatal=(
             "an illegal memory access was encountered",
@@ -50,6 +67,11 @@ CUDA = Backend(
             "misaligned address",
             "an illegal instruction was encountered",
             "unspecified launch failure",
+            "hardware stack error",
+            "invalid program counter",
+            "operation not supported on global/shared address space",
+            "the launch timed out and was terminated",
+            "uncorrectable ECC error encountered",
         ),
         # After a failed capture torch's generator stays in capture mode, and every later random call fails so
         # (ACE-Step-1.5 #587).

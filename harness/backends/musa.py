@@ -56,6 +56,8 @@ MUSA = Backend(
     capture_texts=CaptureTexts(
         recoverable=(
             "operation not permitted when stream is capturing",
+            # leaving the capture raises it over the error above (FlagGems #6124)
+            "operation failed due to a previous error during capture",
             "current_seed is not callable during capture",
         ),
         # No wording of a kernel failure is established here; an unknown one is fatal anyway.

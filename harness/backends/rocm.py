@@ -79,7 +79,28 @@ ROCM = Backend(
     # HIP graphs come through the same torch.cuda.CUDAGraph. Not tried on hardware by this project: a row that cannot
     # be captured falls back with its marker, as everywhere.
     capture=True,
-    capture_texts=CaptureTexts(recoverable=("HIP error: operation not permitted when stream is capturing",)),
+    capture_texts=CaptureTexts(
+        # hipGetErrorString (ROCm's clr). torch puts "HIP error: " before it, newer ones "CUDA error: " (TheRock #4476).
+        recoverable=(
+            "operation not permitted when stream is capturing",
+            "operation failed due to a previous error during capture",
+            "operation would result in a merge of separate capture sequences",
+            "capture was not ended in the same stream as it began",
+            "capturing stream has unjoined work",
+            "dependency created on uncaptured work in another stream",
+            "would make the legacy stream depend on a capturing blocking stream",
+            "operation not permitted on an event last recorded in a capturing stream",
+            "attempt to terminate a thread-local capture sequence from another thread",
+            # torch's own check, the same text in its ROCm build
+            "during CUDA graph capture",
+        ),
+        fatal=(
+            "an illegal memory access was encountered",
+            "device-side assert triggered",
+            "unspecified launch failure",
+        ),
+        poisoned=("Offset increment outside graph capture encountered unexpectedly",),
+    ),
     plugins=(),
     sampler="rocm-smi",
     tool="rocm-smi",

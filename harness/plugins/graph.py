@@ -1,77 +1,98 @@
 """The `cuda_graph` timer: capture many calls, replay them, so that launching costs (almost) nothing.
 
-The figures are upstream's do_bench_cudagraph, through the device interface of the active driver instead of torch.cuda.
-The second-level cache is not flushed between calls, so a value from here never pairs with a direct one.
+The figures are upstream's do_bench_cudagraph, through the device interface of the active driver instead of torch.cuda:
+one call to warm up, the number of calls from five more, ten replays, the mean of each.
+
+Warm, as upstream, the second-level cache holds what the call before left in it. Flushed, the graph flushes before
+every call, and the time of a second graph of as many flushes alone is taken out, replay by replay in turn, so that
+what drifts takes both along. What remains of a memory-bound call agrees with do_bench, whose events stand between
+flush and call; it has one gap between two kernels in it, as a warm value has, where do_bench has its events'. Its
+noise is that of the flush: some 60 us on an H200, so of a call of 1 us it can say little, and a remainder that is no
+time at all is for the caller to refuse.
 """
 
 from __future__ import annotations
 
-import gc
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from harness.plugins import capture
+from harness.plugins.capture import CaptureFailed as CaptureFailed
+from harness.plugins.capture import CapturePoisoned as CapturePoisoned
+from harness.records import CaptureTexts
 
 ESTIMATE_CALLS = 5
 REPLAYS = 10
 #: Calls captured when five of them were too quick for the clock.
 CALLS_IF_TOO_QUICK = 1000
-#: The kernel itself failed on the device: timing it some other way would report a broken kernel as a measurement.
-FATAL = re.compile(r"illegal memory access|device-side assert|misaligned|launch failure|unspecified launch", re.I)
-#: The call cannot be captured.
-RECOVERABLE = re.compile(r"captur", re.I)
 
 
-class CaptureFailed(RuntimeError):
-    """The call cannot be captured, and the device is well: time it directly."""
+@dataclass(frozen=True)
+class Device:
+    """Where to capture: a torch device module, the vendor's wordings, and the JIT functions that must stay loaded."""
+
+    interface: Any
+    texts: CaptureTexts
+    kernels: Iterable[Any] = ()
 
 
-class CapturePoisoned(RuntimeError):
-    """The attempt to capture left the device unusable for this process."""
+@dataclass(frozen=True)
+class Calls:
+    """What to time: the call, tensors whose gradients are dropped before it, how to flush the cache (None: warm)."""
+
+    call: Callable[[], Any]
+    gradients: Sequence[Any] = ()
+    flush: Callable[[], Any] | None = None
+
+    def __call__(self) -> None:
+        for tensor in self.gradients:
+            tensor.grad = None
+        self.flushed()
+
+    def flushed(self) -> None:
+        """Flush where asked to, and call: what the number of calls is estimated from."""
+        if self.flush is not None:
+            self.flush()
+        self.call()
 
 
-def replayed(call: Callable[[], Any], rep_ms: float, gradients: Sequence[Any], interface: Any) -> list[float]:
-    """Ten means over the captured calls, in ms each. Raises CaptureFailed, CapturePoisoned, or what `call` raised."""
-    try:
-        with interface.stream(interface.Stream()):
-            call()
-            _forget(gradients)
-            count = _calls_to_capture(call, rep_ms, interface)
-            graph = _captured(call, count, gradients, interface)
-            return [_elapsed(graph.replay, interface) / count for _ in range(REPLAYS)]
-    except RuntimeError as error:
-        texts = " ".join(str(link) for link in _chain(error))
-        if FATAL.search(texts) or not RECOVERABLE.search(texts):
-            raise
-        _check_alive(call, interface, error)
-        raise CaptureFailed(str(error).strip().split("\n")[0]) from error
+def replayed(calls: Calls, rep_ms: float, device: Device) -> list[float]:
+    """Ten means over the captured calls, in ms each; any of them may be no possible time.
+
+    Raises CaptureFailed where the call cannot be captured, CapturePoisoned where the process is lost by that, or what
+    the call raised.
+    """
+    interface = device.interface
+    with interface.stream(interface.Stream()):
+        calls.call()
+        _forget(calls.gradients)
+        count = _calls_to_capture(calls.flushed, rep_ms, interface)
+        times, failure = capture.attempted(lambda: _replays(calls, count, device), device.texts)
+    if failure:
+        capture.check_alive(calls.call, interface, failure)
+        raise CaptureFailed(failure)
+    return times
 
 
 def _calls_to_capture(call: Callable[[], Any], rep_ms: float, interface: Any) -> int:
-    def several() -> None:
-        for _ in range(ESTIMATE_CALLS):
-            call()
-
-    estimate_ms = _elapsed(several, interface) / ESTIMATE_CALLS
+    estimate_ms = _elapsed(lambda: _repeat(call, ESTIMATE_CALLS), interface) / ESTIMATE_CALLS
     return max(1, int(rep_ms / estimate_ms)) if estimate_ms > 0 else CALLS_IF_TOO_QUICK
 
 
-def _captured(call: Callable[[], Any], count: int, gradients: Sequence[Any], interface: Any) -> Any:
-    graph = _graph_class(interface)()
-    with _no_collection(), interface.graph(graph):
-        for _ in range(count):
-            for tensor in gradients:
-                tensor.grad = None
-            call()
-    interface.synchronize()
-    return graph
+def _replays(calls: Calls, count: int, device: Device) -> list[float]:
+    interface, flush = device.interface, calls.flush
+    with capture.stillness(device.kernels):
+        graph = capture.recorded(lambda: _repeat(calls, count), interface)
+        if flush is None:
+            return [_elapsed(graph.replay, interface) / count for _ in range(REPLAYS)]
+        idle = capture.recorded(lambda: _repeat(flush, count), interface)
+        return [(_elapsed(graph.replay, interface) - _elapsed(idle.replay, interface)) / count for _ in range(REPLAYS)]
 
 
-def _graph_class(interface: Any) -> Any:
-    for name in ("CUDAGraph", "MUSAGraph", "NPUGraph"):
-        if hasattr(interface, name):
-            return getattr(interface, name)
-    raise CaptureFailed(f"{getattr(interface, '__name__', interface)} has no graph class to capture into")
+def _repeat(action: Callable[[], Any], times: int) -> None:
+    for _ in range(times):
+        action()
 
 
 def _elapsed(action: Callable[[], Any], interface: Any) -> float:
@@ -88,31 +109,3 @@ def _forget(gradients: Sequence[Any]) -> None:
         tensor.detach_()
         tensor.requires_grad_(True)
         tensor.grad = None
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """A collection in the middle of a capture may unload a module, which invalidates the capture (triton #10712)."""
-    gc.collect()
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def _check_alive(call: Callable[[], Any], interface: Any, failure: RuntimeError) -> None:
-    try:
-        interface.synchronize()
-        call()
-        interface.synchronize()
-    except RuntimeError as error:
-        raise CapturePoisoned(f"{str(failure).strip()}; then {str(error).strip()}") from failure
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

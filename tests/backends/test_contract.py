@@ -118,6 +118,13 @@ def test_the_planned_l2_state_belongs_to_the_planned_timer(backend: Backend) -> 
 
 
 @each
+def test_a_flushed_cache_is_planned_for_every_timer_of_a_device(backend: Backend) -> None:
+    for graph in ("auto", "off"):
+        planned = backends.instrument(backend, graph, TARGETS.get(backend.name, ""), "flushed")
+        assert planned.l2 == ("none" if planned.timer == "compile" else "flushed")
+
+
+@each
 def test_the_planned_plugins_end_with_the_four_that_every_target_loads(backend: Backend) -> None:
     planned = backends.instrument(backend, "auto", TARGETS.get(backend.name, ""))
     common = ("identity", "autotune", "variants", "timing")

@@ -6,14 +6,16 @@ import math
 
 import pytest
 
-from harness import codec
+from harness import backends, campaign, codec, config
 from harness.plugins import graph, protocol, session
 from harness.plugins.replay import Replayer, ReplayRefused
 from harness.records import AutotuneRecord
 from tests.fixtures.plugins.fake_device import Interface
 from tests.plugins.target import ON_FAKE_DEVICE, edited, make_cell, replaying, run
+from tests.workflow.project import Project
 
-GRAPH = {**ON_FAKE_DEVICE, "timer": "cuda_graph", "l2": "warm"}
+TEXTS = backends.get("cuda").capture_texts
+GRAPH = {**ON_FAKE_DEVICE, "timer": "cuda_graph", "l2": "warm", "capture_texts": TEXTS}
 
 
 @pytest.fixture
@@ -63,16 +65,18 @@ def test_a_table_of_fallbacks_is_not_labelled_with_the_planned_timer(tmp_path):
 def test_the_rows_before_a_failure_survive_it(tmp_path):
     """FlagGems prints a table only after all shapes of a dtype: out of memory in the last one meant no row at all."""
     ran = run(tmp_path / "run", "too_large")
-    assert ran.rc == 1
-    assert [row.value > 0 for row in ran.rows] == [True]
-    assert ran.event("ROW_OOM").row == "too_large float16 [[8192]]"
+    assert ran.rc == 0
+    assert [(row.dtype, row.value is None) for row in ran.rows] == [
+        (dtype, lost) for dtype in ("float16", "float32") for lost in (False, True)
+    ]
+    assert ran.codes.count("ROW_OOM") == 2
 
 
 def test_no_fallback_runs_in_a_process_that_the_capture_killed(monkeypatch):
     """The fallback was timed on a dead context: marker printed, zero rows, crash in teardown."""
     monkeypatch.setenv("FAKE_CAPTURE", "poisons")
     with pytest.raises(graph.CapturePoisoned):
-        graph.replayed(lambda: None, 20, (), Interface())
+        graph.replayed(graph.Calls(lambda: None), 20, graph.Device(Interface(), TEXTS))
 
 
 def test_nothing_is_collected_while_capturing(monkeypatch):
@@ -86,8 +90,42 @@ def test_nothing_is_collected_while_capturing(monkeypatch):
             return super().graph(captured)
 
     monkeypatch.setattr("tests.fixtures.plugins.fake_device.Clock.poisoned", False)
-    graph.replayed(lambda: None, 20, (), Watching())
+    graph.replayed(graph.Calls(lambda: None), 20, graph.Device(Watching(), TEXTS))
     assert collecting == [False] and gc.isenabled()
+
+
+@pytest.mark.slow
+def test_after_a_failed_capture_the_next_rows_are_captured_again(tmp_path):
+    """One op that cannot be captured must not decide for its neighbours: torch left its allocator recording."""
+    ran = run(tmp_path / "run", "double", make_cell(**GRAPH), FAKE_CAPTURE="fails", FAKE_CAPTURE_TIMES="1")
+    assert [row.timer for row in ran.rows] == ["direct"] + ["cuda_graph"] * 5
+    assert ran.codes.count("BENCHMARK_DIRECT_NO_CUDAGRAPH") == 1
+
+
+@pytest.mark.slow
+def test_a_kernel_fault_is_no_latency(tmp_path):
+    """A fallback latency would have reported a broken kernel as a measurement."""
+    ran = run(tmp_path / "run", "halved", make_cell(**GRAPH), FAKE_CAPTURE="faults")
+    assert "KERNEL_FAULT" in ran.codes and "BENCHMARK_DIRECT_NO_CUDAGRAPH" not in ran.codes
+    assert not any(row.value for row in ran.rows)
+
+
+def test_a_deny_list_keyed_by_the_file_is_refused_and_not_failed_open(tmp_path, monkeypatch):
+    """`unique`, after test_unique.py, denied nothing: the function is test_unique2. rc=1, no rows, and no word."""
+    project = Project(tmp_path, ops=("unique2", "add"))
+    monkeypatch.chdir(project.root)
+
+    def planned(**measure):
+        project.configure(measure={"rounds": 2, **measure})
+        return campaign.build(config.load(project.root / "config/config.yaml"))
+
+    with pytest.raises(campaign.CampaignError) as refused:
+        planned(capture_deny_ops=["unique"])
+    assert "capture_deny_ops: 'unique' is the test function (less test_) of no workload" in str(refused.value)
+    assert str(refused.value).endswith("did you mean 'unique2'?")
+    assert planned(capture_deny_ops=["unique2"]).cells
+    with pytest.raises(campaign.CampaignError, match="'unique2' is never captured, and measure.graph is 'require'"):
+        planned(capture_deny_ops=["unique2"], graph="require")
 
 
 @pytest.mark.parametrize("latency", [0.0, -0.0021, math.nan])

@@ -1,0 +1,72 @@
+"""One call of do_bench: what it was asked, and the answer that upstream would put together from such times."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "median": statistics.median,
+    "mean": statistics.fmean,
+    "min": min,
+    "max": max,
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to time, upstream's way of timing it, and the arguments it was asked with."""
+
+    call: Callable[[], Any]
+    upstream: Callable[[], Any]
+    arguments: Mapping[str, Any]
+
+    @property
+    def wants_many(self) -> bool:
+        """True where the answer is no single number."""
+        return self.arguments.get("quantiles") is not None or self.return_mode == "all"
+
+    @property
+    def return_mode(self) -> str:
+        return str(self.arguments.get("return_mode", "mean"))
+
+    @property
+    def rep_ms(self) -> float:
+        return float(self.arguments.get("rep", 100))
+
+    @property
+    def gradients(self) -> Sequence[Any]:
+        return self.arguments.get("grad_to_none") or ()
+
+    def answer(self, times: Sequence[float]) -> Any:
+        """Quantiles, all times or one summary, as upstream's _summarize_statistics: quantiles go first."""
+        quantiles = self.arguments.get("quantiles")
+        if quantiles is not None:
+            found = [quantile(times, part) for part in quantiles]
+            return found[0] if len(found) == 1 else found
+        return list(times) if self.return_mode == "all" else SUMMARIES[self.return_mode](times)
+
+
+def quantile(times: Sequence[float], part: float) -> float:
+    """The value that `part` (0 to 1) of the times lie below, linear between two of them."""
+    ordered, place = sorted(times), part * (len(times) - 1)
+    below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
+    return below + (above - below) * (place - math.floor(place))
+
+
+def impossible(times: Any) -> str:
+    """The first of these times (one, or a list) that can be none, as a reason; "" where each is finite and above 0.
+
+    Event clocks do run backwards (rocm-libraries #6379), and read 0 (triton #8948).
+    """
+    for time in times if isinstance(times, (list, tuple)) else (times,):
+        if isinstance(time, (list, tuple)):
+            found = impossible(time)
+        else:
+            found = "" if math.isfinite(time) and time > 0 else f"TIMER_INVALID: a time of {time!r} ms"
+        if found:
+            return found
+    return ""
