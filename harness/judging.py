@@ -44,6 +44,12 @@ def derive(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict
     return judge_op(cells, store.gate(directory, op), judge, clocks(directory, cells), noise=noise)
 
 
+def on_file(directory: Path, ops: Sequence[str]) -> dict[str, OpVerdict]:
+    """The verdicts that are written down; an unfinished op has none."""
+    paths = {op: directory / op / "verdict.json" for op in ops}
+    return {op: codec.read(OpVerdict, path) for op, path in paths.items() if path.exists()}
+
+
 def settings(directory: Path) -> Judge:
     """The `judge:` section in force."""
     return codec.read(Judge, directory / "judge.json")

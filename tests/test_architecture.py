@@ -23,9 +23,11 @@ BUILTIN = HARNESS / "providers" / "builtin"
 LEVELS = (
     {"records", "codec", "stages", "locations", "elf"},
     {"backends", "providers", "samplers"},
-    {"config", "manifest", "plan", "caliber", "fingerprint", "pairing", "exact", "findings"} | {"statistics", "moderation"},
+    {"config", "manifest", "plan", "caliber", "fingerprint", "pairing", "exact", "findings"}
+    | {"statistics", "moderation"},
     {"verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus"}
     | {"report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"}
+    | {"explain", "derivation_sections"}
     | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"}
     | {"judging", "control", "receipts", "verify", "accounting", "reaccount"}
     | {"report_data", "report_schema", "ci", "junit"},
@@ -39,6 +41,7 @@ L0 = LEVELS[0]
 PURE = {"plan", "caliber", "fingerprint", "pairing", "statistics", "exact", "findings"} | {
     *("verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus", "moderation"),
     *("report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"),
+    *("explain", "derivation_sections"),
     *("accounting", "report_data", "report_schema", "ci", "junit"),
 }
 IMPURE_MODULES = {"os", "subprocess", "socket", "shutil", "tempfile", "threading", "time", "psutil"}

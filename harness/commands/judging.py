@@ -57,6 +57,35 @@ def _aa_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("snakemake", nargs="*", metavar="-- ARGS", help="more arguments for snakemake, after `--`")
 
 
+def _explain(arguments: argparse.Namespace) -> int:
+    from harness import control, explain, judging, store
+    from harness.verdict import judge_campaign
+
+    directory, plan = arguments.campaign, store.read_plan(arguments.campaign)
+    op = explain.one_of(arguments.op, store.ops(plan), "op")
+    cells, settings = store.op_evidence(directory, plan, op), judging.settings(directory)
+    ops = judging.on_file(directory, store.ops(plan))
+    lines = {line.op: line for line in judge_campaign(ops, settings).ops}
+    source = explain.Source(
+        campaign=plan.campaign,
+        cells=cells,
+        gate=store.gate(directory, op),
+        judge=settings,
+        clocks=judging.clocks(directory, cells),
+        noise=control.floor(settings, cells),
+        on_file=ops.get(op),
+        line=lines.get(op),
+    )
+    print(explain.explain(source, arguments.shape), end="")
+    return int(ExitCode.DONE)
+
+
+def _explain_arguments(sub: argparse.ArgumentParser) -> None:
+    campaign_argument(sub)
+    sub.add_argument("op", help="the operator, or a unique part of its name")
+    sub.add_argument("shape", nargs="?", default="", help="one row of it: any unique part of its key, '[4096, 4096]'")
+
+
 def _status_arguments(sub: argparse.ArgumentParser) -> None:
     campaign_argument(sub)
     sub.add_argument("--all", action="store_true", help="every cell, not only those that are not well")
@@ -64,6 +93,7 @@ def _status_arguments(sub: argparse.ArgumentParser) -> None:
 
 COMMANDS: Table = {
     "status": ("where a campaign stands: done, running, stalled and missing cells", _status, _status_arguments),
+    "explain": ("the whole derivation of one verdict, from its files", _explain, _explain_arguments),
     "aa": ("run the A/A control of a configuration, side A on both sides, and print its noise", _aa, _aa_arguments),
     "report": ("judge a campaign's finished operators again and write its report", _report, campaign_argument),
     "summary": ("ten lines on the campaign of a configuration", _summary, config_argument),
