@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness import fingerprint
 from harness.caliber import Mismatch
 from harness.corpus import judge_campaign
 from harness.findings import CampaignVerdict, OpVerdict, Reason, ShapeVerdict
@@ -18,7 +19,7 @@ from harness.foreign.entries import ForeignError
 from harness.foreign.evidence import Place, Placed
 from harness.foreign.rounds import SIDES
 from harness.foreign.run import Opened
-from harness.records import ExitCode, Judge, SideName
+from harness.records import ExitCode, Gate, Judge, SideName
 from harness.verdict import judge_op
 
 ORDER_UNKNOWN = Reason("ORDER_UNKNOWN", "nothing says which side ran first in each round; --order says it")
@@ -166,11 +167,18 @@ def _ops(placed: Sequence[Placed]) -> tuple[str, ...]:
 
 def _judged(op: str, placed: Sequence[Placed], judge: Judge, ordered: bool, started: bool) -> OpVerdict:
     cells = [evidence.cell(op, each, started) for each in placed]
-    found = judge_op(cells, None, judge, planned=False)
+    found = judge_op(cells, _gate(op, placed), judge, planned=False)
     if ordered:
         return found
     shapes = tuple(replace(shape, reasons=_unordered(shape)) for shape in found.shapes)
     return replace(found, reasons=_unordered(found), shapes=shapes)
+
+
+def _gate(op: str, placed: Sequence[Placed]) -> Gate | None:
+    """Cells of caliber left fingerprints: what their first round compiled for their one op."""
+    a, b = placed[:2]
+    known = a.run.opened.fingerprint and b.run.opened.fingerprint and a.ops == b.ops == (op,)
+    return fingerprint.gate(op, a.run.opened.fingerprint, b.run.opened.fingerprint) if known else None
 
 
 def _unordered(found: OpVerdict | ShapeVerdict) -> tuple[Reason, ...]:
@@ -196,12 +204,15 @@ def _warnings(placed: Sequence[Placed], ops: Mapping[str, OpVerdict]) -> Iterato
     if shapes and all(shape.estimate.smallest == shape.estimate.largest == 0 for shape in shapes if shape.estimate):
         yield "every latency of B equals A's to the last digit: is it the same run twice?"
     repeated = sum(key.occurrence > 0 for each in placed if each.at.side == "A" for key in each.places)
+    if any(found.gate is None for found in ops.values()):
+        yield "no fingerprints: whether the change reached any generated code is not known"
     if repeated:
         yield f"{repeated} rows of A share a name with an earlier one (BLAS layouts do); paired in order"
 
 
 def _line(placed: Placed) -> RunLine:
     found, opened = placed.run, placed.run.opened
+    used = tuple(text.replace(f"{opened.path}/", "") for text in found.used)
     return RunLine(
-        placed.at.round, placed.at.side, str(opened.path), len(placed.rows), found.used, dict(opened.marks.total())
+        placed.at.round, placed.at.side, str(opened.path), len(placed.rows), used, dict(opened.marks.total())
     )

@@ -13,7 +13,7 @@ from harness.records import Refusal
 #: Where a table was found, the best source first. Only the console rounds (to 1e-6 ms).
 Kind = Literal["record log", "record json", "console"]
 KINDS: tuple[Kind, ...] = ("record log", "record json", "console")
-DECIMAL_COMMA = re.compile(r"(?<![\d,])\d+,\d+(?![\d,])")
+DECIMAL_COMMA = re.compile(r"(?<![\d,])\d+,\d+")
 
 
 class ForeignError(Refusal):

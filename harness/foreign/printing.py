@@ -52,7 +52,8 @@ def _op(line: OpLine, found: OpVerdict) -> tuple[str, ...]:
     ledger = found.ledger
     paired = f"{ledger.n_paired} of {ledger.n_a}/{ledger.n_b}" if ledger else "0"
     reason = (*line.reasons, *found.reasons)[0]
-    return found.op, line.verdict.value, delta, paired, _short(f"{reason.code}: {reason.message}")
+    why = "TOO_FEW_ROUNDS" if reason.code == "TOO_FEW_ROUNDS" else f"{reason.code}: {reason.message}"
+    return found.op, line.verdict.value, delta, paired, _short(why)
 
 
 def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:

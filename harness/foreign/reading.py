@@ -30,6 +30,11 @@ class Text:
         """`file:line`."""
         return f"{self.path}:{number}"
 
+    @property
+    def whole(self) -> str:
+        """All lines as one text."""
+        return "\n".join(self.lines)
+
     def cut(self, number: int) -> bool:
         """May line `number` be a part of a line?"""
         return self.torn and number == len(self.lines)

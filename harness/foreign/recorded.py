@@ -49,7 +49,7 @@ def read_log(text: Text) -> tuple[Sequence[Table], bool]:
 
 def read_result(text: Text) -> ResultFile | None:
     """A `--record json` file, or None where the text is something else."""
-    whole = "\n".join(text.lines)
+    whole = text.whole
     if not whole.lstrip().startswith("{"):
         return None
     try:

@@ -17,10 +17,11 @@ from harness.foreign import marks, reading, recorded, sources, tables
 from harness.foreign.entries import ForeignError, Kind, Table
 from harness.foreign.reading import Text
 from harness.foreign.sources import Source
-from harness.records import Event, Identity, Marker, Row
+from harness.records import Event, Fingerprint, Identity, Marker, Row
 
 IDENTITY = re.compile(r'\A\s*\{(?=.*"harness_digest"\s*:)(?=.*"autotune_mode"\s*:)', re.DOTALL)
 ROWS = re.compile(r'\{"op": ?".*"occurrence": ?\d')
+FINGERPRINT = re.compile(r'\A\s*\{\s*"variants"\s*:.*"compile_count"\s*:', re.DOTALL)
 EVENTS = re.compile(r'\{"code": ?".*"row": ?"')
 LISTED = 8
 READERS: Mapping[Kind, Callable[[Text], tuple[Sequence[Table], bool]]] = {
@@ -36,6 +37,7 @@ class Opened:
     path: Path
     identity: Identity | None
     fault: str
+    fingerprint: Fingerprint | None
     texts: tuple[Text, ...]
     marks: marks.Marks
 
@@ -68,14 +70,18 @@ def opened(path: Path) -> Opened:
     run = _attempt(path)
     texts = [text for file in _files(run) if (text := reading.read(file, wanted=run.is_file()))]
     found = marks.Marks()
-    identities = [text for text in texts if text.lines and IDENTITY.search("\n".join(text.lines))]
+    identities = [text for text in texts if _is_json(text) and IDENTITY.search(text.whole)]
+    prints = [text for text in texts if _is_json(text) and FINGERPRINT.search(text.whole)]
     _one(identities, "identities")
+    _one(prints, "fingerprints")
     identity, fault = _identity(identities[0]) if identities else (None, "")
+    fingerprint = codec.loads(Fingerprint, prints[0].whole, str(prints[0].path)) if prints else None
     for text in texts:
         if not _is_json(text):
             marks.scan(text, found)
     _count_events([text for text in texts if EVENTS.match(text.lines[0] if text.lines else "")], found)
-    return Opened(path, identity, fault, tuple(text for text in texts if text not in identities), found)
+    left = tuple(text for text in texts if text not in (*identities, *prints))
+    return Opened(path, identity, fault, fingerprint, left, found)
 
 
 def parsed(run: Opened) -> Run:
@@ -148,7 +154,7 @@ def _one(found: list[Text], what: str) -> None:
 
 def _identity(text: Text) -> tuple[Identity | None, str]:
     try:
-        return codec.loads(Identity, "\n".join(text.lines), str(text.path)), ""
+        return codec.loads(Identity, text.whole, str(text.path)), ""
     except codec.CodecError as error:
         return None, str(error)
 

@@ -55,7 +55,7 @@ def choose(found: Sequence[Source], torn: bool, started_at: str) -> Chosen:
     tables, rows, agreeing, stale = [], Counter[Origin](), Counter[Origin](), []
     for (op, dtype), kinds in by_name.items():
         (source, best), *others = (kinds[kind] for kind in KINDS if kind in kinds)
-        if live and source.kind == "record json":
+        if live and kinds.keys() == {"record json"}:
             stale.append(f"{op} {dtype}")
             continue
         tables.append(best)

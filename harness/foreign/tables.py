@@ -54,6 +54,8 @@ class Reader:
             self._inside(number, line)
         elif ROW.fullmatch(line.rstrip()):
             raise ForeignError(f"{self.text.place(number)}: a row that belongs to no table; its title line is lost")
+        elif line.startswith("Operator: "):
+            self.torn |= self.text.cut(number)
 
     def close(self, number: int) -> None:
         """The table that is open has ended, before line `number`."""
@@ -77,6 +79,7 @@ class Reader:
         elif STATUS.match(line):
             self._row(number, line)
         elif line.strip("-") or not line:
+            self.torn |= self.text.cut(number)
             self.close(number)
 
     def _header(self, number: int, line: str) -> None:
