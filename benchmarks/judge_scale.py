@@ -160,7 +160,7 @@ def fingerprint(cell: Cell) -> Fingerprint:
         metrics = {"registers": 64, "convert_layout.ttgir": 4, "shared_bytes": 8192}
         name = f"{index:016x}"
         found.append(Variant(name, "kernel", signature, "num_warps=4", stages, code, metrics, True, True))
-    return Fingerprint(tuple(found), VARIANTS, 0)
+    return Fingerprint(tuple(found), VARIANTS, 0, True)
 
 
 def samples(cell: Cell, rng: random.Random) -> str:

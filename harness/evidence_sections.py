@@ -93,7 +93,7 @@ def markers(cells: Cells) -> str:
     found: dict[tuple[str, str], list[str]] = {}
     for op, own in cells.items():
         for item in own:
-            for code, count in sorted(_events(item).items()):
+            for code, count in sorted(events(item).items()):
                 found.setdefault((op, code), []).append(f"{item.cell.key.split('/')[-1]}: {count}")
     lines = [(op, code, ", ".join(counts)) for (op, code), counts in found.items()]
     return "## Markers and events\n\n" + grid(("op", "code", "cells"), lines) if lines else ""
@@ -130,7 +130,7 @@ def _old(old: Superseded) -> str:
     return f"attempt {status.attempt}: {status.outcome.value}{rows}{reason}"
 
 
-def _events(item: CellEvidence) -> Counter[str]:
+def events(item: CellEvidence) -> Counter[str]:
     """Both from the events and from the status, which keeps the markers of a cell whose events were lost."""
     events = Counter(event.code for event in item.events if event.code not in ROUTINE)
     return events | Counter(

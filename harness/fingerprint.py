@@ -39,6 +39,12 @@ def should_skip(gate: Gate, allow_no_ir_diff: bool) -> bool:
     return gate.verdict in ("NO_CODE_CHANGE", "IR_DIFF_SAME_CODE") and not allow_no_ir_diff
 
 
+def changed_pairs(a: Fingerprint, b: Fingerprint) -> list[Pair]:
+    """The launched variants of both sides that differ in a stage, in code or in resources; by id."""
+    pairs, _, _ = _match(_launched(a), _launched(b))
+    return sorted((pair for pair in pairs if _stages_that_differ(pair) or _resources_differ(pair)), key=_of_pair)
+
+
 def totals(fingerprint: Fingerprint) -> Mapping[str, int]:
     """Sum of each metric over the launched variants; one that any of them lacks is left out, for a part is no sum."""
     launched = _launched(fingerprint)
@@ -93,8 +99,12 @@ def _content(variant: Variant) -> tuple[object, ...]:
     return variant.code, tuple(variant.stages.items()), tuple(sorted(variant.metrics.items()))
 
 
+def _of_pair(pair: Pair) -> str:
+    return pair[0].id
+
+
 def _judge(pairs: list[Pair], changed: list[Pair], only_a: int, only_b: int) -> tuple[GateVerdict, str, str]:
-    total, stage = len(pairs), _first_stage(pairs)
+    total, stage = len(pairs), first_stage(pairs)
     other = sum(map(_code_differs, changed))
     unlike = sum(bool(_stages_that_differ(pair)) for pair in pairs)
     opaque = sum(_opaque_differs(pair) for pair in pairs)
@@ -114,7 +124,8 @@ def _judge(pairs: list[Pair], changed: list[Pair], only_a: int, only_b: int) -> 
     return "NO_CODE_CHANGE", "", f"all {total} launched variants are equal in every stage"
 
 
-def _first_stage(pairs: list[Pair]) -> str:
+def first_stage(pairs: Sequence[Pair]) -> str:
+    """The first stage in compile order that differs in any pair, "" when none does."""
     places = [(_place(stage, pair), stage) for pair in pairs for stage in _stages_that_differ(pair)]
     return min(places)[1] if places else ""
 

@@ -29,8 +29,8 @@ LEVELS = (
     | {"report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"}
     | {"explain", "derivation_sections"}
     | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"}
-    | {"judging", "control", "receipts", "verify", "accounting", "reaccount"}
-    | {"report_data", "report_schema", "ci", "junit"},
+    | {"judging", "control", "receipts", "verify", "difference", "accounting", "reaccount"}
+    | {"report_data", "report_schema", "ci", "junit", "html"},
     {"cell", "ahead", "attempt", "sweep", "campaign", "finish", "redo", "foreign"},
     {"__main__", "commands"},
 )
@@ -42,7 +42,7 @@ PURE = {"plan", "caliber", "fingerprint", "pairing", "statistics", "exact", "fin
     *("verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus", "moderation"),
     *("report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"),
     *("explain", "derivation_sections"),
-    *("accounting", "report_data", "report_schema", "ci", "junit"),
+    *("accounting", "difference", "report_data", "report_schema", "ci", "junit"),
 }
 IMPURE_MODULES = {"os", "subprocess", "socket", "shutil", "tempfile", "threading", "time", "psutil"}
 

@@ -1,0 +1,75 @@
+"""The page put together: sections, one JSON block, style and script inline, and a policy that forbids everything else.
+
+The policy names the script and the style by their hashes, so that even markup that slipped through could not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+
+from harness import evidence_sections, verdict_sections
+from harness.html import markup, sections
+from harness.report import CampaignReport
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+def page(report: CampaignReport, ops: Sequence[str], receipts: Mapping[str, str]) -> str:
+    """The whole of report.html. `ops`: payload.op_json of each op; `receipts`: path -> SHA-256."""
+    template, style, script = (_resource(name) for name in ("template.html", "style.css", "script.js"))
+    own = tuple(report.ops.values())
+    before = (
+        evidence_sections.coverage(report.cells),
+        evidence_sections.meaning(report.cells, own, report.judge),
+        evidence_sections.superseded(report.superseded),
+        evidence_sections.caliber(report.caliber, report.mismatches),
+        verdict_sections.corpus(report.verdict),
+    )
+    after = (
+        evidence_sections.unpaired(own),
+        evidence_sections.markers(report.cells),
+        evidence_sections.order(own),
+        evidence_sections.skipped(report.cells),
+    )
+    parts = {
+        "title": f"caliber: {escape(report.campaign)}",
+        "policy": _policy(style, script),
+        "style": style,
+        "header": sections.header(report),
+        "before": "\n".join(map(_section, filter(None, before))),
+        "verdicts": sections.verdicts(report),
+        "after": "\n".join(map(_section, filter(None, after))),
+        "receipts": sections.receipts(receipts),
+        "data": _data(ops),
+        "script": script,
+    }
+    return _PLACE.sub(lambda place: parts[place[1]], template)  # one pass: what is put in is never looked at again
+
+
+def _section(markdown: str) -> str:
+    return f"<section>{markup.html(markdown)}</section>"
+
+
+def _resource(name: str) -> str:
+    return (files("harness.html") / name).read_text(encoding="utf-8")
+
+
+def _data(ops: Sequence[str]) -> str:
+    """`<` is the one character that could end a script element early; in JSON it may always be written so."""
+    return "[" + ",\n".join(text.replace("<", "\\u003c") for text in ops) + "]"
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
