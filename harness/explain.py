@@ -14,7 +14,7 @@ import numpy as np
 from harness import caliber, decision, rules, screening, statistics
 from harness import derivation_sections as sections
 from harness.findings import OpLine, OpVerdict, ShapeVerdict
-from harness.grid import flat
+from harness.grid import count, flat
 from harness.margin import Bar, resolutions
 from harness.noise import Noise
 from harness.pairing import Pairing
@@ -144,7 +144,7 @@ def _op(source: Source, found: OpVerdict, pairing: Pairing) -> list[list[str]]:
         return [_shapes(found)]
     deltas = op_deltas(pairing, keys)
     a, b = (np.exp(np.mean([[np.log(getattr(p, s)) for p in pairing.pairs[k]] for k in keys], axis=0)) for s in "ab")
-    lines = [f"rounds: geometric means over the {len(keys)} shapes paired in every round"]
+    lines = [f"rounds: geometric means over {count(len(keys), 'shape')} paired in every round"]
     lines += sections.rounds(pairing, deltas, [f"{x:>12.6g} ms {y:>12.6g} ms" for x, y in zip(a, b, strict=True)])
     tick = float(np.mean(resolutions(pairing, keys)))
     limit = Bar(found.margin or 0.0, tick, source.judge.q, found.margin_source)
@@ -174,7 +174,6 @@ def _shape(source: Source, found: OpVerdict, chosen: ShapeVerdict, pairing: Pair
     lines = ["rounds", *sections.rounds(pairing, deltas[index], [""] * len(pairing.rounds))]
     clock = _cycles(source, pairing, deltas, limits, index)
     return [
-        *rows,
         lines,
         sections.estimate(case, len(keys)),
         sections.decided(case, chosen.verdict, chosen.reasons),
