@@ -140,7 +140,7 @@ def final(cell: Cell, outcome: Outcome) -> bool:
 
 
 def promote(place: Place, status: Status) -> bool:
-    """Write the attempt's status; make it the cell's when terminal and the cell has none. False when it has one."""
+    """Write the attempt's status; make it the cell's when final and the cell has none. False when it has one."""
     codec.write(place.attempt / "status.json", status)
     if not final(place.cell, status.outcome):
         return False

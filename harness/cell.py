@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness import backends, codec, fingerprint, preflight, process, providers, seal, store
-from harness.attempt import Place, claim, digests, environment, expected_rows, next_seq, now, promote, tail
+from harness import backends, codec, fingerprint, preflight, process, providers, seal, store, sweep
+from harness.attempt import Place, claim, digests, environment, expected_rows, final, next_seq, now, promote, tail
 from harness.backends.device import DeviceError
 from harness.lease import DeviceBusy, Lease, LeaseError
 from harness.outcome import Found, classify, exit_code
@@ -63,7 +63,7 @@ def run(path: Path) -> int:
     print(line(place, status, promoted), flush=True)
     if promoted:
         judge_if_last(place)
-    return int(exit_code(status.outcome))
+    return int(ExitCode.DONE if final(place.cell, status.outcome) else exit_code(status.outcome))
 
 
 def judge_if_last(place: Place) -> None:
@@ -87,13 +87,16 @@ def attempt(place: Place, status: Status) -> Status:
         return replace(status, outcome=Outcome.SKIPPED, reason=skip[1], markers={**status.markers, **skip[0]})
     backend = backends.get(place.cell.instrument.backend)
     try:
-        device = backend.resolve(place.cell.device, place.cell.instrument.target)
+        tool = backends.asked_once()
+        device = backend.resolve(place.cell.device, place.cell.instrument.target, run=tool)
         status = replace(status, device=device.uuid)
+        env = environment(place, device.visible)
+        check(place, env, tool)
         with Lease(device.uuid, f"{place.cell.campaign}/{place.cell.key}").acquire(BUSY_WAIT_S) as lease:
+            held = time.monotonic()  # nothing that needs no device is done while it is held
             status = replace(status, seq=next_seq(place, device.uuid))
-            env = environment(place, device.visible)
-            check(place, env)
-            return measure(place, status, env, lease.fileno())
+            ended = measure(place, device.uuid, env, lease.fileno())
+        return conclude(place, status, ended, time.monotonic() - held)
     except DeviceBusy as busy:
         return replace(status, outcome=Outcome.BUSY, reason=str(busy))
     except preflight.PreflightFailed as failed:
@@ -145,7 +148,7 @@ def ask_gate(place: Place) -> Gate:
     return found
 
 
-def check(place: Place, env: Mapping[str, str]) -> None:
+def check(place: Place, env: Mapping[str, str], tool: backends.RunTool) -> None:
     """Refuse before the benchmark does, in words that name the cause."""
     place.scratch.mkdir()
     place.compile_cache.mkdir(parents=True, exist_ok=True)
@@ -164,28 +167,36 @@ def check(place: Place, env: Mapping[str, str]) -> None:
         autotune_path=place.record,
         writable=(place.attempt, place.compile_cache),
         requirements=provider.requirements(place.root, place.cell.workload, place.cell.measure),
+        run_tool=tool,
     )
 
 
-def measure(place: Place, status: Status, env: Mapping[str, str], lease: int) -> Status:
-    """Run the target under telemetry and classify what it left."""
-    cell = place.cell
-    log = place.attempt / "run.log"
-    plugins = [argument for name in cell.instrument.plugins for argument in ("-p", name)]
-    command = [cell.side.python, "-m", "pytest", *plugins, *cell.pytest_args]
-    sampler = start_telemetry(place, status.device)
-    signs = [place.attempt / "rows.jsonl", place.attempt / "events.jsonl", Path(env["TRITON_CACHE_DIR"])]
+def measure(place: Place, device: str, env: Mapping[str, str], lease: int) -> Ended:
+    """Run the target under telemetry. Twice where the first run's seeds had a hole."""
+    sweep.seed(place)
+    sampler = start_telemetry(place, device)
+    spare = [sampler.pid] if sampler else []
     try:
-        ended = process.run_group(
-            command, cwd=place.root, env=env, log=log,
-            limits=Limits(cell.measure.cell_timeout_s, cell.measure.no_progress_s, signs),
-            pass_fds=(lease,), spare=[sampler.pid] if sampler else [],
-        )  # fmt: skip
+        ended = run_target(place, env, lease, spare)
+        if not ended.interrupted and sweep.discarded(place):
+            ended = run_target(place, env, lease, spare)
     finally:
         if sampler:
             sampler.terminate()
             sampler.wait()
-    return conclude(place, status, ended)
+    return ended
+
+
+def run_target(place: Place, env: Mapping[str, str], lease: int, spare: Sequence[int]) -> Ended:
+    """One target process, to its end or its limits; it holds the lease for as long as any of it lives."""
+    cell = place.cell
+    plugins = [argument for name in cell.instrument.plugins for argument in ("-p", name)]
+    signs = [place.attempt / "rows.jsonl", place.attempt / "events.jsonl", Path(env["TRITON_CACHE_DIR"])]
+    return process.run_group(
+        [cell.side.python, "-m", "pytest", *plugins, *cell.pytest_args], cwd=place.root, env=env,
+        log=place.attempt / "run.log", limits=Limits(cell.measure.cell_timeout_s, cell.measure.no_progress_s, signs),
+        pass_fds=(lease,), spare=spare,
+    )  # fmt: skip
 
 
 def start_telemetry(place: Place, device: str) -> subprocess.Popen[bytes] | None:
@@ -203,13 +214,13 @@ def start_telemetry(place: Place, device: str) -> subprocess.Popen[bytes] | None
         )  # fmt: skip
 
 
-def conclude(place: Place, status: Status, ended: Ended) -> Status:
+def conclude(place: Place, status: Status, ended: Ended, lease_s: float) -> Status:
     """Count what the attempt left and give it its outcome."""
     rows, events = store.rows(place.attempt), store.events(place.attempt)
     found = Found(rows, events, (place.attempt / "run_identity.json").exists(), tail(place.attempt / "run.log"))
     outcome, reason = classify(ended, found, place.cell.round == 0)
     valid, own = sum(row.value is not None for row in rows), {str(row.key) for row in rows}
-    phases = [event.detail for event in events if event.code == "PHASES"]
+    phases = {name: float(s) for event in events if event.code == "PHASES" for name, s in event.detail.items()}
     return replace(
         status,
         outcome=outcome,
@@ -220,14 +231,14 @@ def conclude(place: Place, status: Status, ended: Ended) -> Status:
         + sum(event.code in ("ROW_FAILED", "ROW_OOM") and event.row not in own for event in events),
         rows_expected=expected_rows(place),
         markers={name: sum(event.code == name for event in events) for name in status.markers},
-        phases_s={"target": ended.elapsed_s, **{k: float(v) for detail in phases for k, v in detail.items()}},
+        phases_s={**phases, "target": ended.elapsed_s, "lease": lease_s},
         evidence_sha256=digests(place.attempt),
     )
 
 
 def line(place: Place, status: Status, promoted: bool) -> str:
     """What a person following the campaign reads about this cell."""
-    total = len(store.read_plan(place.campaign).cells) if (place.campaign / "plan.json").exists() else 0
+    total = store.planned_cells(place.campaign)
     number = f"[{place.cell.seq + 1}/{total}] " if total else ""
     rows = f" {status.success} rows" if status.success else ""
     reason = f": {status.reason}" if status.reason else ""
