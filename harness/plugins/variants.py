@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from harness import codec, stages
-from harness.plugins import session
+from harness.plugins import session, texts
 from harness.records import Fingerprint, Variant
 
 
@@ -29,6 +29,8 @@ def pytest_load_initial_conftests() -> None:
 def pytest_sessionfinish() -> None:
     """Write what this process compiled and launched."""
     codec.write(session.current().attempt / "fingerprint.json", observer().fingerprint())
+    if session.current().cell.round == 1:
+        texts.keep(session.current().attempt, observer().launched_files(texts.STAGE))
 
 
 @cache
@@ -132,6 +134,12 @@ class Observer:
         current, ordered = session.current(), tuple(sorted(variants, key=lambda item: item.id))
         own = current.own_cache or current.started_cold
         return Fingerprint(ordered, self.compile_count, self.cache_hits, own)
+
+    def launched_files(self, stage: str) -> dict[str, str]:
+        """Variant id -> the file of `stage`, of the launched variants that have one."""
+        files = {self.variant(hash).id: self._compiled[hash].files for hash in sorted(self._launched)}
+        named = {id: [path for name, path in own.items() if name.endswith(f".{stage}")] for id, own in files.items()}
+        return {id: paths[0] for id, paths in named.items() if paths}
 
     def _on_compiled(self, src: Any, metadata: Mapping[str, Any], metadata_group: Any, times: Any, cache_hit: bool) -> None:  # fmt: skip # noqa: E501
         hash, milliseconds = str(metadata["hash"]), times.total / 1000
