@@ -6,11 +6,10 @@ the very same rules. Must not know cells.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from harness import statistics
+from harness import power, statistics
 from harness.findings import Reason, Verdict
 from harness.margin import Bar
 from harness.statistics import Array, Estimate, percent, words
@@ -52,45 +51,39 @@ class Case:
 
 @dataclass(frozen=True)
 class Rule:
-    """One question of the decision, in words, and whether it holds; `verdict` and `reasons` count when it does."""
+    """One question of the decision, in words, and whether it holds; `verdict` and `why` count when it does."""
 
     question: str
     holds: bool
     verdict: Verdict
-    reasons: tuple[Reason, ...]
+    why: Callable[[Case], tuple[Reason, ...]]
 
 
 def rules(case: Case) -> Iterator[Rule]:
     """Every rule in order. Absence of significance is never SAME: that takes an equivalence test within the margin."""
-    found, limit = case.found, case.bar
+    found, limit, unresolved = case.found, case.bar, Verdict.UNRESOLVED
     few = case.p is None or found.low is None
-    yield Rule("too few rounds for any interval", few, Verdict.UNRESOLVED, (_too_few(found),))
+    yield Rule("too few rounds for any interval", few, unresolved, _too_few)
     if few:
         return
-    yield Rule("one order in all rounds", found.slot is None, Verdict.UNRESOLVED, (_one_order(found),))
-    effect = Reason("EFFECT", f"{interval(found, case.p)}; {limit}")
-    yield Rule("significant, and larger than the margin", case.significant and case.large, case.claim, (effect,))
-    low, high = (percent(end or 0.0) for end in statistics.tost_interval(found))
-    within = f"90 % CI [{low:+.2f}, {high:+.2f}] % within +-{percent(limit.margin):.2f} % ({limit.source})"
-    same = Reason("EQUIVALENT", f"{interval(found, case.p)}; {within}")
+    yield Rule("one order in all rounds", found.slot is None, unresolved, _one_order)
+    yield Rule("significant, and larger than the margin", case.significant and case.large, case.claim, _effect)
     equivalent = statistics.equivalent(found, limit.margin)
-    yield Rule("equivalent: the 90 % interval lies within the margin", equivalent, Verdict.SAME, (same,))
-    below = (Reason("BELOW_MARGIN", effect.message), _equivalence(found, limit))
-    yield Rule("significant, but no larger than the margin", case.significant, Verdict.UNRESOLVED, below)
-    lacking = (Reason("FAMILY", f"{effect.message}; {_family(case)}"), _power(case))
-    yield Rule("significant alone, but its op as a family is not", case.alone, Verdict.UNRESOLVED, lacking)
+    yield Rule("equivalent: the 90 % interval lies within the margin", equivalent, Verdict.SAME, _equivalent)
+    yield Rule("significant, but no larger than the margin", case.significant, unresolved, _below)
+    yield Rule("significant alone, but its op as a family is not", case.alone, unresolved, _family)
     flips = statistics.flips(case.deltas, limit.resolution)
-    unstable = (_sign(found, limit), _power(case))
-    yield Rule("rounds contradict each other in sign", flips, Verdict.SIGN_UNSTABLE, unstable)
-    yield Rule("none of these", True, Verdict.UNRESOLVED, (effect, _power(case)))
+    yield Rule("rounds contradict each other in sign", flips, Verdict.SIGN_UNSTABLE, _unstable)
+    yield Rule("none of these", True, unresolved, lambda own: (*_effect(own), _power(own)))
 
 
 def decide(
     found: Estimate, deltas: Array, p: float | None, limit: Bar, family_p: float | None = None
 ) -> tuple[Verdict, tuple[Reason, ...]]:
     """The verdict of one series: that of the first rule that holds."""
-    decided = next(rule for rule in rules(Case(found, deltas, p, limit, family_p)) if rule.holds)
-    return decided.verdict, decided.reasons
+    case = Case(found, deltas, p, limit, family_p)
+    decided = next(rule for rule in rules(case) if rule.holds)
+    return decided.verdict, decided.why(case)
 
 
 def interval(found: Estimate, p: float | None) -> str:
@@ -103,32 +96,47 @@ def interval(found: Estimate, p: float | None) -> str:
     return ", ".join(parts)
 
 
-def _too_few(found: Estimate) -> Reason:
+def _too_few(case: Case) -> tuple[Reason, ...]:
+    found = case.found
     number = f"{found.rounds} round{'s' if found.rounds != 1 else ''}"
-    text = f"{number} leave no degree of freedom for a verdict; at least {statistics.MIN_ROUNDS} are needed"
-    return Reason("TOO_FEW_ROUNDS", f"{interval(found, None)}, but {text}")
+    text = f"{number} leave no degree of freedom for a verdict; at least {power.MIN_ROUNDS} are needed"
+    return (Reason("TOO_FEW_ROUNDS", f"{interval(found, None)}, but {text}"),)
 
 
-def _one_order(found: Estimate) -> Reason:
-    first = "A" if found.a_first else "B"
-    text = f"{first} ran first in all {found.rounds} rounds: position and switch are one; let the other begin in half"
-    return Reason("ORDER_CONFOUNDED", text)
+def _one_order(case: Case) -> tuple[Reason, ...]:
+    first, rounds = "A" if case.found.a_first else "B", case.found.rounds
+    text = f"{first} ran first in all {rounds} rounds: position and switch are one; let the other begin in half"
+    return (Reason("ORDER_CONFOUNDED", text),)
 
 
-def _family(case: Case) -> str:
-    return f"family p {case.family_p or 0.0:.2g}, not below {case.bar.q:g}: without effects an op's shapes do this too"
+def _effect(case: Case) -> tuple[Reason, ...]:
+    return (Reason("EFFECT", f"{interval(case.found, case.p)}; {case.bar}"),)
 
 
-def _sign(found: Estimate, limit: Bar) -> Reason:
+def _equivalent(case: Case) -> tuple[Reason, ...]:
+    low, high = (percent(end or 0.0) for end in statistics.tost_interval(case.found))
+    margin = f"+-{percent(case.bar.margin):.2f} % ({case.bar.source})"
+    text = f"{interval(case.found, case.p)}; 90 % CI [{low:+.2f}, {high:+.2f}] % within {margin}"
+    return (Reason("EQUIVALENT", text),)
+
+
+def _below(case: Case) -> tuple[Reason, ...]:
+    """And the rounds that would show SAME, were the effect as seen."""
+    room = case.bar.margin - abs(case.found.delta)
+    rounds = power.rounds_equivalent(case.found.sd_used or 0.0, room) if room > 0 else None
+    needed = Reason("POWER", f"to show it within the margin takes {_count(rounds)}, were it as large as seen")
+    return Reason("BELOW_MARGIN", f"{interval(case.found, case.p)}; {case.bar}"), needed
+
+
+def _family(case: Case) -> tuple[Reason, ...]:
+    held = f"family p {case.family_p or 0.0:.2g}, not below {case.bar.q:g}: without effects an op's shapes do this too"
+    return Reason("FAMILY", f"{interval(case.found, case.p)}; {case.bar}; {held}"), _power(case)
+
+
+def _unstable(case: Case) -> tuple[Reason, ...]:
+    found = case.found
     text = f"{words(found.delta)} on average, but only {found.same_sign} of {found.rounds} rounds have that sign"
-    return Reason("DIRECTION_NOT_RESOLVED", f"{text}; {limit}")
-
-
-def _equivalence(found: Estimate, limit: Bar) -> Reason:
-    """Rounds that would show SAME, were the effect as seen."""
-    room = limit.margin - abs(found.delta)
-    rounds = statistics.rounds_equivalent(found.sd_used or 0.0, room) if room > 0 else None
-    return Reason("POWER", f"to show it within the margin takes {_count(rounds)}, were it as large as seen")
+    return Reason("DIRECTION_NOT_RESOLVED", f"{text}; {case.bar}"), _power(case)
 
 
 def _power(case: Case) -> Reason:
@@ -140,7 +148,7 @@ def _power(case: Case) -> Reason:
     target = max(abs(found.delta), limit.margin)
     level = _threshold(case)
     borrowed = max(0, int((found.df or 0.0) - (found.rounds - 2)))
-    rounds = statistics.rounds_needed(found.sd_used or 0.0, target, level, borrowed) if target else None
+    rounds = power.rounds_needed(found.sd_used or 0.0, target, level, borrowed) if target else None
     seen = f"{found.rounds} rounds see {percent(found.mde80 or 0.0):.2f} % with 80 % power"
     at = "" if level == limit.q else f" at this family's p < {level:g}"
     return Reason("POWER", f"{seen}; {percent(target):.2f} %{at} takes {_count(rounds)}")
@@ -156,4 +164,4 @@ def _threshold(case: Case) -> float:
 
 
 def _count(rounds: int | None) -> str:
-    return f"{rounds} rounds" if rounds and math.isfinite(rounds) else f"more than {statistics.MAX_ROUNDS} rounds"
+    return f"{rounds} rounds" if rounds else f"more than {power.MAX_ROUNDS} rounds"

@@ -7,23 +7,21 @@ rounds cannot tell"; there is no NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
+from itertools import combinations_with_replacement
+from statistics import median
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import special, stats
 
 from harness.moderation import EXACT, MIN_SHAPES, design_effect, shrink
 from harness.moderation import Array as Array
+from harness.power import CONFIDENCE, detectable, quantile
 
 #: The one direction of every number caliber prints.
 DIRECTION = "B vs A latency, - = B faster"
-CONFIDENCE = 0.95
-POWER = 0.80
-#: Below this no round count gives a claim worth its name: 4 rounds leave 2 degrees of freedom.
-MIN_ROUNDS = 4
-MAX_ROUNDS = 200
 
 
 def percent(delta: float) -> float:
@@ -50,7 +48,7 @@ class Fit:
     df: int
     leverage: float  # var(delta) / residual variance
 
-    @property
+    @cached_property
     def variance(self) -> Array | None:
         """(S,) residual variances; None without a degree of freedom. Constant samples give exactly 0."""
         if self.df < 1:
@@ -149,44 +147,6 @@ def flips(deltas: Sequence[float] | Array, resolution: float) -> bool:
     return max(deltas) > resolution and min(deltas) < -resolution
 
 
-@lru_cache(maxsize=256)
-def quantile(probability: float, df: float) -> float:
-    """Student's t quantile; the shapes of an op share their degrees of freedom."""
-    return float(stats.t.ppf(probability, df))
-
-
-@lru_cache(maxsize=4096)
-def detectable(df: float, level: float = 1 - CONFIDENCE, power: float = POWER) -> float:
-    """Effect / standard error that a two-sided t test on `df` detects with `power`."""
-    critical = quantile(1 - level / 2, df)
-
-    def lacking(effect: float) -> float:
-        return float(stats.nct.sf(critical, df, effect)) - power
-
-    return float(optimize.brentq(lacking, 0.0, 4 * critical + 10))
-
-
-def rounds_needed(sd: float, target: float, level: float = 1 - CONFIDENCE, borrowed: int = 0) -> int | None:
-    """Smallest even number of balanced rounds that detects `target` with 80 % power; None above MAX_ROUNDS.
-
-    `level` is the p value to get below, `borrowed` the degrees of freedom that other shapes lend.
-    """
-
-    def enough(rounds: int) -> bool:
-        return detectable(rounds - 2 + borrowed, level) * sd / math.sqrt(rounds) <= target
-
-    return _first_even(enough)
-
-
-def rounds_equivalent(sd: float, room: float) -> int | None:
-    """Smallest even number of balanced rounds whose 90 % interval is narrower than `room` either way."""
-
-    def enough(rounds: int) -> bool:
-        return quantile(CONFIDENCE, rounds - 2) * sd / math.sqrt(rounds) < room
-
-    return _first_even(enough)
-
-
 def side_noise(levels: Array, order: Array, rounds: Array) -> float | None:
     """sd of one side's (N,) log latencies after slot and linear round trend: drift and position are not noise."""
     design = np.column_stack([np.ones_like(levels), order, rounds - rounds.mean()])
@@ -203,7 +163,7 @@ def _estimate(model: Fit, index: int, deltas: Array, order: Array, variance: Arr
     used = None if variance is None else math.sqrt(float(variance[index]))
     se = None if used is None else used * math.sqrt(model.leverage)
     half = None if se is None else quantile((1 + CONFIDENCE) / 2, df) * se
-    walsh = (deltas[:, None] + deltas[None, :])[np.triu_indices(rounds)] / 2
+    series = deltas.tolist()
     return Estimate(
         rounds=rounds,
         a_first=int(np.sum(order > 0)),
@@ -216,30 +176,23 @@ def _estimate(model: Fit, index: int, deltas: Array, order: Array, variance: Arr
         low=None if half is None else delta - half,
         high=None if half is None else delta + half,
         p=None if se is None else _p_value(delta, se, df),
-        smallest=float(deltas.min()),
-        largest=float(deltas.max()),
+        smallest=min(series),
+        largest=max(series),
         range_confidence=1 - 2.0 ** (1 - rounds),
-        same_sign=int(np.sum(np.sign(np.where(np.abs(deltas) < EXACT, 0.0, deltas)) == np.sign(delta))),
-        hodges_lehmann=float(np.median(walsh)),
+        same_sign=sum(_sign(each) == _sign(delta) for each in series),
+        hodges_lehmann=median((one + other) / 2 for one, other in combinations_with_replacement(series, 2)),
         mde80=None if se is None else detectable(df) * se,
     )
-
-
-def _first_even(enough: Callable[[int], bool]) -> int | None:
-    """The smallest even number of rounds, MIN_ROUNDS to MAX_ROUNDS, that is enough; more is enough too."""
-    low, high = MIN_ROUNDS // 2, MAX_ROUNDS // 2
-    if not enough(2 * high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(2 * middle) else (middle + 1, high)
-    return 2 * low
 
 
 def _p_value(delta: float, se: float, df: float) -> float:
     if se == 0.0:  # constant samples are exact: any difference is real, none is none
         return 0.0 if delta else 1.0
-    return float(2 * stats.t.sf(abs(delta) / se, df))
+    return float(2 * special.stdtr(df, -abs(delta) / se))  # stats.t.sf checks its arguments for 60 us
+
+
+def _sign(value: float) -> int:
+    return 0 if abs(value) < EXACT else 1 if value > 0 else -1
 
 
 def _clean(value: float) -> float:

@@ -21,10 +21,10 @@ BUILTIN = HARNESS / "providers" / "builtin"
 
 #: Every part of the harness has one place; imports go down, or sideways without a cycle. Plugins stand beside.
 LEVELS = (
-    {"records", "codec", "stages", "locations", "elf"},
+    {"records", "codec", "stages", "locations", "elf", "compilations"},
     {"backends", "providers", "samplers"},
     {"config", "manifest", "plan", "caliber", "fingerprint", "pairing", "exact", "findings"}
-    | {"statistics", "moderation"},
+    | {"statistics", "moderation", "power"},
     {"verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus"}
     | {"report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"}
     | {"explain", "derivation_sections"}
@@ -39,7 +39,7 @@ L0 = LEVELS[0]
 
 #: These take values and return values; they touch no file, process, thread or clock (style, section 6).
 PURE = {"plan", "caliber", "fingerprint", "pairing", "statistics", "exact", "findings"} | {
-    *("verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus", "moderation"),
+    *("verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus", "moderation", "power"),
     *("report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"),
     *("explain", "derivation_sections"),
     *("accounting", "difference", "report_data", "report_schema", "ci", "junit"),

@@ -86,10 +86,9 @@ def test_the_margin_in_force_and_its_source_are_said():
     control = op(12, 0.0, size=9.0, declared_aa=True)
     noise = distil("demo_aa", {"softmax": control}, {"softmax": judge_op(control, gate(), JUDGE)}, 0.05)
     text = explain(source(op(12, 3.0), noise=noise), "[65]")
-    assert noise.shape_floor("softmax").p95 > math.log(1.005)
-    assert (
-        f"margin {percent(noise.shape_floor('softmax').p95):.2f} % (A/A demo_aa: p95 of 12 shapes of softmax)" in text
-    )
+    floor = percent(noise.shape_floor("softmax").p95)
+    assert floor > 0.5
+    assert f"margin {floor:.2f} % (A/A demo_aa: p95 of 12 shapes of softmax)" in text
 
 
 def test_a_verdict_on_file_that_is_not_derived_again_is_shouted():

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from harness import codec
+from harness.power import detectable, rounds_needed
 from harness.statistics import (
     Estimate,
     adjusted,
     design_effect,
-    detectable,
     equivalent,
     estimate,
     estimates,
@@ -21,7 +21,6 @@ from harness.statistics import (
     flips,
     moderate,
     percent,
-    rounds_needed,
     side_noise,
     words,
 )
