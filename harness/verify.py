@@ -7,22 +7,19 @@ verdicts, gates and the caliber table follow from the files once more? All that 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from harness import caliber, codec, config, fingerprint, judging, manifest, receipts, seal, store
+from harness.difference import differences
 from harness.findings import OpVerdict
 from harness.receipts import Receipts
 from harness.records import CellEvidence, ExitCode, Plan, Refusal, Seal
 from harness.verdict import judge_campaign
 
 Kind = Literal["missing", "changed", "not receipted", "seal", "differs", "unreadable"]
-#: Another machine's libm may move the last digits of a number; nothing that decides is this close to its bar.
-TOLERANCE = 1e-9
-ABSENT = object()
 
 
 class NoReceipts(Refusal):
@@ -67,20 +64,25 @@ def verify(directory: Path) -> Verification:
     derived: list[Problem] = []
     verdicts: dict[str, OpVerdict] = {}
     tables: dict[str, Any] = {}
+
+    def judge(op: str) -> Iterator[Problem]:
+        cells = store.op_evidence(directory, plan, op)
+        verdicts[op], tables[op] = judging.derive(directory, op, cells), caliber.table(cells)
+        yield from _of_op(directory, op, cells, verdicts[op])
+
     for op in store.ops(plan):
-        try:
-            cells = store.op_evidence(directory, plan, op)
-            verdicts[op], tables[op] = judging.derive(directory, op, cells), caliber.table(cells)
-            derived += _of_op(directory, op, cells, verdicts[op])
-        except (Refusal, OSError, ValueError) as error:
-            derived.append(Problem("unreadable", op, " ".join(str(error).split())))
-    derived += _of_campaign(directory, verdicts, tables)
+        derived += _read(op, judge(op))
+    derived += _read("campaign", _of_campaign(directory, verdicts, tables))
     return Verification(
         campaign=plan.campaign,
         files=len(known.files),
         recorded=known.recorded,
         ops=len(verdicts),
-        evidence=(*_files(directory, known), *_unlisted(directory, plan, known), *_sealed(directory)),
+        evidence=(
+            *_files(directory, known),
+            *_unlisted(directory, plan, known),
+            *_read("seal.json", _sealed(directory)),
+        ),
         derived=tuple(derived),
         code=tuple(_other_code(known)),
     )
@@ -110,6 +112,14 @@ def _conclusion(found: Verification) -> str:
     if found.derived:
         return f"NOT VERIFIED: the evidence is intact, {len(found.derived)} values on file do not follow from it"
     return "verified: every file is as receipted, every verdict follows from them"
+
+
+def _read(where: str, found: Iterator[Problem]) -> Iterator[Problem]:
+    """`found`, and what cannot be read on the way as a problem of its own: a damaged campaign is what this is for."""
+    try:
+        yield from found
+    except (Refusal, OSError, ValueError, KeyError, TypeError) as error:
+        yield Problem("unreadable", where, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
 def _files(directory: Path, known: Receipts) -> Iterator[Problem]:
@@ -145,29 +155,24 @@ def _sealed(directory: Path) -> Iterator[Problem]:
         yield Problem("seal", "seal.json", "is not there: what the campaign was started with is not known")
         return
     sealed = codec.read(Seal, directory / "seal.json")
-    yield from _differs("frozen/", seal.frozen_digest(directory), sealed.harness_digest)
-    for name, read, expected in (
-        ("manifest.yaml", _manifest_digest, sealed.manifest_digest),
-        ("config.json", _config_digest, sealed.config_digest),
-    ):
+    kept = {
+        "frozen": (seal.frozen_digest, sealed.harness_digest),
+        "manifest.yaml": (lambda path: manifest.load(path / "manifest.yaml").digest, sealed.manifest_digest),
+        "config.json": (lambda path: config.digest(_json(path / "config.json")), sealed.config_digest),
+    }
+    for name, (digest, expected) in kept.items():
         if (directory / name).exists():
-            try:
-                yield from _differs(name, read(directory / name), expected)
-            except (Refusal, ValueError) as error:
-                yield Problem("seal", name, " ".join(str(error).split()))
+            yield from _read(name, _differs(name, directory, digest, expected))
 
 
-def _differs(name: str, found: str, sealed: str) -> Iterator[Problem]:
+def _differs(name: str, directory: Path, digest: Callable[[Path], str], sealed: str) -> Iterator[Problem]:
+    found = digest(directory)
     if found != sealed:
         yield Problem("seal", name, f"is {found}, sealed {sealed}")
 
 
-def _manifest_digest(path: Path) -> str:
-    return manifest.load(path).digest
-
-
-def _config_digest(path: Path) -> str:
-    return config.digest(json.loads(codec.read_text(path)))
+def _json(path: Path) -> Any:
+    return json.loads(codec.read_text(path))
 
 
 def _of_op(directory: Path, op: str, cells: tuple[CellEvidence, ...], verdict: OpVerdict) -> Iterator[Problem]:
@@ -185,7 +190,7 @@ def _of_campaign(directory: Path, verdicts: Mapping[str, OpVerdict], tables: Map
     yield from _compare(directory, "caliber.json", tables)
     path = directory / "report.json"
     if path.exists():
-        told = {item["op"]: item["verdict"] for item in json.loads(codec.read_text(path))["ops"]}
+        told = {item["op"]: item["verdict"] for item in _json(path)["ops"]}
         found = {line.op: line.verdict.value for line in judge_campaign(verdicts, settings).ops}
         for where, was, now in differences(told, found):
             yield Problem("differs", f"report.json: {where}", f"on file {was}, derived {now}")
@@ -195,33 +200,8 @@ def _compare(directory: Path, name: str, derived: Any) -> Iterator[Problem]:
     if not (directory / name).exists():
         yield Problem("differs", name, "is not on file, but follows from what is")
         return
-    for where, was, now in differences(json.loads(codec.read_text(directory / name)), codec.to_json(derived)):
+    for where, was, now in differences(_json(directory / name), codec.to_json(derived)):
         yield Problem("differs", f"{name}: {where}", f"on file {was}, derived {now}")
-
-
-def differences(was: Any, now: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
-    """(path, value, value) of every difference between two JSON values; lists of other lengths differ as a whole."""
-    if isinstance(was, dict) and isinstance(now, dict):
-        for key in sorted({*was, *now}):
-            yield from differences(was.get(key, ABSENT), now.get(key, ABSENT), f"{where}.{key}".lstrip("."))
-    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        for index, (old, new) in enumerate(zip(was, now, strict=True)):
-            yield from differences(old, new, f"{where}[{index}]")
-    elif not _alike(was, now):
-        yield where or "(all)", _shown(was), _shown(now)
-
-
-def _alike(was: Any, now: Any) -> bool:
-    if isinstance(was, float) and isinstance(now, (int, float)):
-        return math.isclose(was, now, rel_tol=TOLERANCE, abs_tol=1e-15)
-    return type(was) is type(now) and bool(was == now)
-
-
-def _shown(value: Any) -> str:
-    if value is ABSENT:
-        return "nothing"
-    found = json.dumps(value, ensure_ascii=False)
-    return found if len(found) <= 120 else f"{found[:117]}..."
 
 
 def _other_code(known: Receipts) -> Iterator[str]:
