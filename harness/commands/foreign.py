@@ -38,7 +38,7 @@ def _report(arguments: argparse.Namespace, compare: Callable[[Settings], Compari
 
     judge = Judge(arguments.margin, arguments.q, False, arguments.allow_caliber_mismatch)
     try:
-        found = compare(comparing.Settings(judge, arguments.aa, getattr(arguments, "order", "")))
+        found = compare(comparing.Settings(judge, arguments.aa, getattr(arguments, "order", None) or ""))
     except comparing.CaliberRefused as error:
         print(*error.lines, WAY_OUT, sep="\n", file=sys.stderr)
         return int(error.code)
@@ -86,7 +86,7 @@ def _ab_rounds_arguments(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("root", type=Path, metavar="ROOT", help="directory with the rounds")
     order = "which side ran first, a letter per round; needed where the runs have no identities"
-    sub.add_argument("--order", type=_order, default="", metavar="ABBA...", help=order)
+    sub.add_argument("--order", type=_order, metavar="ABBA...", help=order)
     _judging(sub)
 
 

@@ -85,7 +85,8 @@ def _rows(table: Table, run: Run, other: Run) -> Iterator[tuple[Row, str]]:
     mine, theirs = (each.opened.marks.of(*table.name)[DIRECT] for each in (run, other))
     timer, l2, repeat = _timer(table, run, captures=bool(mine or theirs))
     if mine and mine >= theirs:
-        timer, l2 = "direct", "flushed"
+        told = run.opened.marks.repeats
+        timer, l2, repeat = "direct", "flushed", max(told) if told and not run.opened.identity else repeat
     for shape, occurrence, entry in table.numbered():
         row = Row(table.op, table.dtype, shape, occurrence, "", entry.value, "ms", timer, l2, repeat,  # type: ignore[arg-type]
                   entry.reason, {}, ())  # fmt: skip

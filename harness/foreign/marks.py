@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.foreign.entries import dtype_text
@@ -31,15 +30,16 @@ TEST_FAILED = re.compile(r"(?:FAILED|ERROR) (?P<node>\S+\.py\S*)(?: - (?P<reason
 TEST_SKIPPED = re.compile(r"SKIPPED \[\d+\] (?P<reason>.*)$")
 COUNTED = re.compile(r"=+ .*?\b(?P<count>\d+) (?:failed|error)s?\b.* in [\d.]+s.*=+$")
 
-Counts = Mapping[tuple[str, str], Counter[str]]
+REPEAT = re.compile(r"\brepeat=(\d+)\b")
 
 
 @dataclass
 class Marks:
-    """Markers by (op, dtype) of their table; those without one; failed ops and tests with reason and place; skips."""
+    """Markers by (op, dtype) of their table, and those without one; repeat counts they tell; failures; skips."""
 
     placed: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     unplaced: Counter[str] = field(default_factory=Counter)
+    repeats: set[int] = field(default_factory=set)
     failed_ops: dict[str, str] = field(default_factory=dict)
     failed_tests: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
@@ -61,7 +61,10 @@ def scan(text: Text, found: Marks) -> None:
         if title:
             found.placed[title["op"], dtype_text(title["dtype"])] += pending
             pending = Counter()
-        pending.update(MARK.findall(line)[:1])
+        marker = MARK.search(line)
+        if marker:
+            pending[marker[1]] += 1
+            found.repeats |= set(map(int, REPEAT.findall(line)))
         _ended(line, text.place(number), found)
     found.unplaced += pending
 

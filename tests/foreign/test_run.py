@@ -180,7 +180,8 @@ def test_torn_files_are_forgiven_and_said(tmp_path):
 
 def test_markers_belong_to_the_table_that_follows_them(tmp_path):
     line = "BENCHMARK_DIRECT_NO_CUDAGRAPH repeat=3\n"
-    text = f"AUTOTUNE_REPLAY_FALLBACK reason=key_missing\n{table(bench())}{line}{line}{table(bench('cat'))}AUTOTUNE_RECORDED x\n"
+    first = "AUTOTUNE_REPLAY_FALLBACK reason=key_missing\n"
+    text = f"{first}{table(bench())}{line}{line}{table(bench('cat'))}AUTOTUNE_RECORDED x\n"
     marks = run.opened(write(tmp_path / "a", {"c.log": text})).marks
     assert marks.of("mm", "float16") == {"AUTOTUNE_REPLAY_FALLBACK": 1, "AUTOTUNE_RECORDED": 1}
     assert marks.of("cat", "float16") == {"BENCHMARK_DIRECT_NO_CUDAGRAPH": 2, "AUTOTUNE_RECORDED": 1}

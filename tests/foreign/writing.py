@@ -42,6 +42,10 @@ def printed(detail: Any) -> str:
         return f"torch.Size({list(detail)})"
     if isinstance(detail, list):
         return f"[{', '.join(map(printed, detail))}]"
+    if isinstance(detail, tuple):
+        return f"({', '.join(map(printed, detail))})"
+    if isinstance(detail, dict):
+        return f"{{{', '.join(f'{key!r}: {printed(value)}' for key, value in detail.items())}}}"
     return str(detail) if isinstance(detail, str) and detail.startswith("torch.") else repr(detail)
 
 
