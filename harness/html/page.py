@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -24,11 +24,13 @@ def page(report: CampaignReport, ops: Sequence[str], receipts: Mapping[str, str]
     template, style, script = (_resource(name) for name in ("template.html", "style.css", "script.js"))
     own = tuple(report.ops.values())
     before = (
-        evidence_sections.coverage(report.cells),
-        evidence_sections.meaning(report.cells, own, report.judge),
-        evidence_sections.superseded(report.superseded),
-        evidence_sections.caliber(report.caliber, report.mismatches),
-        verdict_sections.corpus(report.verdict),
+        markup.html(evidence_sections.coverage(report.cells), _complete, "operators are complete"),
+        markup.html(evidence_sections.superseded(report.superseded)),
+        markup.html(evidence_sections.meaning(report.cells, own, report.judge)),
+        markup.html(
+            evidence_sections.caliber(report.caliber, report.mismatches), _equal, "axes are equal on both sides"
+        ),
+        markup.html(verdict_sections.corpus(report.verdict)),
     )
     after = (
         evidence_sections.unpaired(own),
@@ -41,9 +43,9 @@ def page(report: CampaignReport, ops: Sequence[str], receipts: Mapping[str, str]
         "policy": _policy(style, script),
         "style": style,
         "header": sections.header(report),
-        "before": "\n".join(map(_section, filter(None, before))),
+        "before": _sections(before),
         "verdicts": sections.verdicts(report),
-        "after": "\n".join(map(_section, filter(None, after))),
+        "after": _sections(map(markup.html, after)),
         "receipts": sections.receipts(receipts),
         "data": _data(ops),
         "script": script,
@@ -51,8 +53,18 @@ def page(report: CampaignReport, ops: Sequence[str], receipts: Mapping[str, str]
     return _PLACE.sub(lambda place: parts[place[1]], template)  # one pass: what is put in is never looked at again
 
 
-def _section(markdown: str) -> str:
-    return f"<section>{markup.html(markdown)}</section>"
+def _sections(parts: Iterable[str]) -> str:
+    return "\n".join(f"<section>{part}</section>" for part in parts if part)
+
+
+def _complete(row: Sequence[str]) -> bool:
+    """A line of the coverage that needs no look: nothing failed, skipped or missing, and every row is there."""
+    got, _, expected = row[-1].partition(" / ")
+    return row[2:5] == ["0", "0", "0"] and got == expected
+
+
+def _equal(row: Sequence[str]) -> bool:
+    return row[4] == "equal"
 
 
 def _resource(name: str) -> str:

@@ -29,14 +29,16 @@
     const text = Math.abs(value).toFixed(digits);
     return (value < 0 ? "\u2212" : "+") + text + " %";
   };
-  const word = (value) => (Math.abs(value) < 0.005 ? "as fast as A" : value < 0 ? "faster" : "slower");
+  const word = (value) => (Math.abs(value) < 0.005 ? "as fast" : value < 0 ? "faster" : "slower");
   const plain = (value, digits = 4) => (value === null ? "-" : String(Number(value.toPrecision(digits))));
 
-  function grid(titles, lines, limit = ROWS_SHOWN) {
-    const rest = lines.slice(limit);
-    const tbody = h("tbody", {});
-    const add = (own) => tbody.append(...own.map((line) => h("tr", {}, ...line.map((cell) => h("td", {}, cell)))));
-    add(lines.slice(0, limit));
+  function grid(titles, lines, widths = "") {
+    // `widths`: one letter a column, n = never broken, w = wide, anything else = as it comes.
+    const rest = lines.slice(ROWS_SHOWN);
+    const tbody = h("tbody", {}), kinds = {n: {class: "n"}, w: {class: "wide"}};
+    const add = (own) => tbody.append(...own.map((line) => h("tr", {},
+      ...line.map((cell, place) => h("td", kinds[widths[place]], cell)))));
+    add(lines.slice(0, ROWS_SHOWN));
     const found = h("div", {class: "scroll", tabindex: "0"},
       h("table", {}, h("thead", {}, h("tr", {}, ...titles.map((title) => h("th", {scope: "col"}, title)))), tbody));
     if (!rest.length) return found;
@@ -78,7 +80,8 @@
   }
 
   function forest(lines, width) {
-    const row = 20, top = 34, right = 74, left = Math.round(Math.min(330, Math.max(110, width * 0.3)));
+    const row = 20, top = 34, right = 74, longest = Math.max(...lines.map((line) => line.name.length));
+    const left = Math.round(Math.min(400, Math.max(110, width * 0.32), 24 + longest * 6.4));
     const height = top + lines.length * row + 26, [low, high] = extent(lines);
     const x = (value) => left + ((value - low) / (high - low)) * (width - left - right);
     const inside = (value) => Math.min(width - right, Math.max(left, x(value)));
@@ -88,7 +91,7 @@
     for (const tick of marks) {
       out.append(s("line", {x1: x(tick), x2: x(tick), y1: top, y2: height - 22, class: "axis"}),
         s("text", {x: x(tick), y: height - 8, "text-anchor": "middle", class: "soft"},
-          (tick < -1e-12 ? "\u2212" : tick > 1e-12 ? "+" : "") + Math.abs(tick).toFixed(digits)));
+          `${tick < -1e-12 ? "\u2212" : tick > 1e-12 ? "+" : ""}${Math.abs(tick).toFixed(digits)} %`));
     }
     lines.forEach((line, index) => {
       if (line.margin === null) return;
@@ -102,7 +105,9 @@
     const letters = Math.floor((left - 8) / 6.3);
     lines.forEach((line, index) => {
       const y = top + index * row + row / 2;
-      const name = line.name.length > letters ? line.name.slice(0, letters - 1) + "\u2026" : line.name;
+      const tail = Math.ceil(letters * 0.6); // configurations differ at their end
+      const name = line.name.length <= letters ? line.name :
+        `${line.name.slice(0, letters - tail - 1)}\u2026${line.name.slice(-tail)}`;
       const group = s("g", {class: `v-${line.verdict}`},
         s("title", {}, `${line.name}: ${line.verdict} ${signed(line.delta)} [${signed(line.low)}, ${signed(line.high)}]`),
         s("text", {x: left - 8, y: y + 4, "text-anchor": "end", class: line.strong ? "strong" : ""}, name));
@@ -123,8 +128,9 @@
   }
 
   function plot(op, verdict, width) {
+    const several = new Set(op.shapes.map((shape) => shape[SHAPE.dtype])).size > 1;
     const lines = op.shapes.filter((shape) => shape[SHAPE.delta] !== null).map((shape) => ({
-      name: `${shape[SHAPE.dtype]} ${shape[SHAPE.shape]}`, verdict: shape[SHAPE.verdict], delta: shape[SHAPE.delta],
+      name: `${several ? `${shape[SHAPE.dtype]} ` : ""}${shape[SHAPE.shape]}`, verdict: shape[SHAPE.verdict], delta: shape[SHAPE.delta],
       low: shape[SHAPE.low], high: shape[SHAPE.high], margin: shape[SHAPE.margin], rounds: shape[SHAPE.rounds]}));
     if (!lines.length) return null;
     lines.sort((one, other) => other.delta - one.delta);
@@ -202,7 +208,7 @@
       box.append(h("h3", {}, "Variants that changed"), grid(["kernel", "options", "first stage", "counts A \u2192 B", "signature"],
         found.changed.map(([kernel, options, stage, counts, signature]) => [kernel, options, stage,
           counts.map(([name, a, b]) => `${name} ${a} \u2192 ${b}`).join("; ") || "equal",
-          h("details", {}, h("summary", {}, "show"), h("code", {}, signature))])));
+          h("details", {}, h("summary", {}, "show"), h("code", {}, signature))]), "nnnw-"));
       if (found.more) box.append(h("p", {class: "legend"}, `and ${found.more} more`));
     }
     if (found.diff) {
@@ -231,7 +237,7 @@
       shape[SHAPE.counts] || "-", said(shape[SHAPE.reasons]) || "-"]);
     return h("details", op.shapes.length > 60 ? {} : {open: ""}, h("summary", {}, `Table of ${op.shapes.length} shapes`),
       grid(["dtype", "shape", "verdict", "B vs A", "95 % interval", "same sign", "p adjusted", "A ms", "B ms", "margin",
-        "counts A \u2192 B", "why"], lines));
+        "counts A \u2192 B", "why"], lines, "n-nnnnnnnnww"));
   }
 
   function detail(row) {
@@ -354,6 +360,7 @@
     remember();
   });
   addEventListener("hashchange", () => { if (/^#(filter|verdict|sort|open|theme)=/.test(location.hash)) recall(); });
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
   document.documentElement.classList.add("scripted");
   recall();
 })();

@@ -143,7 +143,8 @@ def _effect(found: OpVerdict) -> tuple[str, float, str, str]:
     assert estimate is not None
     low, high = signed(estimate.low), signed(estimate.high)
     interval = ABSENT if estimate.low is None else f"[{low}, {high}]".replace(" %", "")
-    text = f"{signed(estimate.delta)} <small>{escape(words(estimate.delta).split(' % ')[-1])}</small>"
+    word = words(estimate.delta).rpartition(" % ")[2].replace("B as fast as A", "as fast")
+    text = f"{signed(estimate.delta)} <small>{word}</small>"
     return text, percent(estimate.delta), interval, f"{estimate.same_sign}/{estimate.rounds}"
 
 
