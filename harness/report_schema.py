@@ -13,10 +13,12 @@ import sys
 import types
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from harness.report_data import ReportData
 
+HERE = Path(__file__).parent
 SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 

@@ -16,8 +16,9 @@ NOISE = (0.05, -0.04, 0.02, -0.05, 0.03, -0.01)
 
 def op_cells(op: str, effect_pct: float = 0.0, **prints: Fingerprint) -> tuple[CellEvidence, ...]:
     """Six rounds of two shapes, B slower by `effect_pct`; `A` and `B` are what either side compiled."""
-    a = {"[8]": list(evidence.steps(1.0, NOISE)), "[16,16]": list(evidence.steps(2.0, NOISE))}
-    b = {shape: list(evidence.steps((1 + effect_pct / 100) * ms[0], NOISE[::-1])) for shape, ms in a.items()}
+    levels = {"[8]": 1.0, "[16,16]": 2.0}
+    a = {shape: list(evidence.steps(ms, NOISE)) for shape, ms in levels.items()}
+    b = {shape: list(evidence.steps((1 + effect_pct / 100) * ms, NOISE[::-1])) for shape, ms in levels.items()}
     found = {side: prints.get(side) or compiled(variant("v0", code=f"{op}{side}")) for side in "AB"}
     return tuple(replace(item, fingerprint=found[item.cell.side.name]) for item in evidence.op_cells(a, b, op))
 
