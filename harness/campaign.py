@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
-from harness import backends, codec, config, plan, providers, seal
+from harness import backends, codec, config, plan, providers, seal, store
 from harness.config import Config
 from harness.manifest import Manifest, load
 from harness.records import Cell, Judge, Refusal, Seal
@@ -194,6 +194,7 @@ def start(campaign: Campaign) -> IO[str]:
         seal.write(directory, campaign.seal, sources(campaign))
     write_judge(campaign.config)
     codec.write(directory / "plan.json", plan.outline(campaign.config, list(campaign.cells.values())))
+    codec.write_text(directory / store.PLANNED, f"{len(campaign.cells)}\n")
     for key, cell in {**campaign.cells, **campaign.shards}.items():
         path = directory / key / "cell.json"
         if not (path.parent / "status.json").exists():

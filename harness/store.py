@@ -35,6 +35,8 @@ class StoreError(Refusal):
 EVIDENCE = ("rows.jsonl", "events.jsonl", "run_identity.json", "fingerprint.json", "telemetry.csv", "run.log")
 
 
+#: In a campaign: the number of its cells. The plan of 20 000 has 2 MB.
+PLANNED = "plan.cells"
 #: In an attempt: its terminal status was taken back, and by whom; it is no longer the cell's.
 SUPERSEDED = "superseded.json"
 #: Beside it: the files of the op that rested on it (verdict, gate, record), as they were.
@@ -64,6 +66,12 @@ def read_plan(campaign: Path) -> Plan:
     if not path.exists():
         raise StoreError(f"{path}: no such campaign here; start it with snakemake, or name its directory")
     return codec.read(Plan, path)
+
+
+def planned_cells(campaign: Path) -> int:
+    """How many cells a started campaign has; 0 where none was started. Read by each cell, so not from the plan."""
+    path = campaign / PLANNED
+    return int(path.read_text(encoding="utf-8")) if path.exists() else 0
 
 
 def status(directory: Path) -> Status | None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness import campaign, codec, config
+from harness import campaign, codec, config, store
 from harness.records import Judge
 from tests.workflow.project import Project
 
@@ -54,6 +54,7 @@ def test_starting_writes_seal_plan_and_every_cell(prepared):
     assert (directory / "seal.json").exists()
     assert (directory / "frozen/harness/records.py").exists()
     assert all((directory / key / "cell.json").exists() for key in prepared.cells)
+    assert store.planned_cells(directory) == len(prepared.cells)
 
 
 def test_a_cell_that_has_ended_keeps_its_description(prepared):

@@ -48,3 +48,10 @@ def test_the_status_table_has_a_row_for_every_planned_cell(tmp_path):
     assert first["reason"] == "two lines" and first["elapsed_s"] == "7.250" and first["device"] == "GPU-1"
     assert second["outcome"] == "missing" and second["rc"] == ""
     assert tuple(first) == store.STATUS_COLUMNS
+
+
+def test_the_number_of_cells_is_known_without_reading_the_plan(tmp_path):
+    """A cell that parses the 2 MB of a plan of 20 000 for its line `[n/20000]` takes longer than many a benchmark."""
+    assert store.planned_cells(tmp_path) == 0
+    (tmp_path / "plan.cells").write_text("20000\n")
+    assert store.planned_cells(tmp_path) == 20000

@@ -11,12 +11,12 @@ from harness.backends.cuda import CUDA
 from harness.backends.device import Device, DeviceError, resolve, resolve_all
 from harness.backends.musa import MUSA
 from harness.backends.rocm import ROCM
-from harness.backends.tool import RunTool, ToolError, run_tool
+from harness.backends.tool import RunTool, ToolError, asked_once, run_tool
 from harness.records import CaptureTexts, Instrument, Refusal
 
 __all__ = [
     "ALL", "NAMES", "Backend", "BackendError", "CaptureTexts", "Device", "DeviceError", "RunTool", "ToolError",
-    "describe", "get", "instrument", "resolve", "resolve_all", "run_tool",
+    "asked_once", "describe", "get", "instrument", "resolve", "resolve_all", "run_tool",
 ]  # fmt: skip
 
 ALL = (CUDA, MUSA, ROCM, ASCEND, AOT)

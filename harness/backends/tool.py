@@ -35,3 +35,16 @@ def run_tool(command: Sequence[str]) -> str:
         said = " ".join((out + " " + done.stderr.decode("utf-8", "replace")).split())
         raise ToolError(f"`{' '.join(command)}` ended with {done.returncode}: {said[:200] or '(no output)'}")
     return out
+
+
+def asked_once(run: RunTool = run_tool) -> RunTool:
+    """`run`, with each command's answer kept: a cell looks for its device in two environments, the tool knows none."""
+    answers: dict[tuple[str, ...], str] = {}
+
+    def answered(command: Sequence[str]) -> str:
+        key = tuple(command)
+        if key not in answers:
+            answers[key] = run(command)
+        return answers[key]
+
+    return answered

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from harness import backends
@@ -110,3 +112,15 @@ def test_a_device_beyond_the_fence_is_refused_and_the_fence_named() -> None:
             "0", run=fakes.answering({"nvidia-smi -L": fakes.text("nvidia_smi_L.txt")}),
             environ={"CUDA_VISIBLE_DEVICES": "1"},
         )  # fmt: skip
+
+
+def test_a_tool_is_asked_once_for_one_command() -> None:
+    asked = []
+
+    def tool(command: Sequence[str]) -> str:
+        asked.append(list(command))
+        return f"answer {len(asked)}"
+
+    once = backends.asked_once(tool)
+    assert [once(["smi", "-L"]), once(["smi", "-q"]), once(("smi", "-L"))] == ["answer 1", "answer 2", "answer 1"]
+    assert asked == [["smi", "-L"], ["smi", "-q"]]
