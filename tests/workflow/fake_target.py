@@ -5,6 +5,7 @@ does is a word in the JSON file $FAKE_PLAN, `{"mm/r2_B": ["hang", "ok"]}`: one w
 Ops whose name starts with `mm` get other code on side B; the others do not.
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ def main() -> int:
     from harness import codec
     from harness.records import Cell
 
+    faulthandler.register(signal.SIGUSR2)  # as harness.plugins.session does in a real target
     attempt = Path(os.environ["CALIBER_ATTEMPT"])
     cell = codec.read(Cell, Path(os.environ["CALIBER_CELL"]))
     words = json.loads(Path(os.environ["FAKE_PLAN"]).read_text()).get(cell.key, ["ok"])
@@ -38,8 +40,6 @@ def behave(word, cell, attempt: Path) -> int:
         emit(cell, attempt, rows=1)
         event(attempt, "ROW_FAILED", "mm float16 [[8]]", error="RuntimeError: boom")
         return 1
-    if word == "hang":
-        time.sleep(600)
     if word == "segfault":
         os.kill(os.getpid(), signal.SIGSEGV)
     if word == "empty":
@@ -50,10 +50,19 @@ def behave(word, cell, attempt: Path) -> int:
     if word == "hole" and (attempt / "seeds.json").exists():
         event(attempt, "SWEEP_DISCARDED", "", reason="key_missing", kernel="k", key="[4]", tried="[8]")
         return 1
-    if word.startswith("sleep"):
-        time.sleep(float(word.split("=")[1]))
+    linger(*word.split("="))
     emit(cell, attempt, rows=2)
     return 0
+
+
+def linger(word, number="0") -> None:
+    if word == "hang":
+        time.sleep(600)
+    if word == "sleep":
+        time.sleep(float(number))
+    for _ in range(int(number) if word == "steps" else 0):
+        print("a sign of life", flush=True)
+        time.sleep(0.5)
 
 
 def emit(cell, attempt: Path, rows: int) -> None:
