@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness import backends, codec, fingerprint, preflight, process, providers, seal, store, sweep
+from harness import backends, codec, preflight, process, providers, seal, store, sweep
 from harness.attempt import Place, claim, digests, environment, expected_rows, final, next_seq, now, promote, tail
 from harness.backends.device import DeviceError
 from harness.lease import DeviceBusy, Lease, LeaseError
 from harness.outcome import Found, classify, exit_code
 from harness.process import Ended, Interrupted, Limits
-from harness.records import ExitCode, Gate, Judge, Marker, Outcome, Seal, Status
+from harness.records import ExitCode, Marker, Outcome, Seal, Status
+from harness.skipping import reason_to_skip
 
 BUSY_WAIT_S = 10.0
 
@@ -115,39 +116,6 @@ def refused(place: Place, status: Status, failed: preflight.PreflightFailed) -> 
     return replace(status, outcome=Outcome.PREFLIGHT, reason=str(failed), markers=markers)
 
 
-def reason_to_skip(place: Place) -> tuple[Mapping[str, int], str] | None:
-    """(marker counts, reason) when the cell must not be measured: an earlier failure of the op, or no code change."""
-    op = place.campaign / place.cell.op
-    for directory in sorted(op.glob("r*_?")):
-        ended = store.status(directory)
-        if ended is not None and ended.outcome is Outcome.OP_FAILED and directory != place.directory:
-            return {}, f"{place.cell.op}/{directory.name} failed: {ended.reason}"
-    if place.cell.round < 2:
-        return None
-    gate = ask_gate(place)
-    if not fingerprint.should_skip(gate, allowed(place)):
-        return None
-    text = f"{Marker.SWITCH_NO_IR_DIFF.value} verdict={gate.verdict} {gate.reason}"
-    (place.attempt / "run.log").write_text(f"{text}\n", encoding="utf-8")
-    return {Marker.SWITCH_NO_IR_DIFF.value: 1}, text
-
-
-def allowed(place: Place) -> bool:
-    """`judge.allow_no_ir_diff`, as it is now: it may be changed between two runs of a campaign."""
-    path = place.campaign / "judge.json"
-    return codec.read(Judge, path).allow_no_ir_diff if path.exists() else place.cell.allow_no_ir_diff
-
-
-def ask_gate(place: Place) -> Gate:
-    """The gate of the op, from round 1's two fingerprints; whoever asks first writes it."""
-    op = place.campaign / place.cell.op
-    found = store.gate(place.campaign, place.cell.op)
-    if found is None:
-        found = fingerprint.gate(place.cell.op, store.fingerprint(op / "r1_A"), store.fingerprint(op / "r1_B"))
-        codec.write(op / "gate.json", found)
-    return found
-
-
 def check(place: Place, env: Mapping[str, str], tool: backends.RunTool) -> None:
     """Refuse before the benchmark does, in words that name the cause."""
     place.scratch.mkdir()
@@ -227,7 +195,8 @@ def conclude(place: Place, status: Status, ended: Ended, lease_s: float) -> Stat
         reason=reason,
         rc=124 if ended.timed_out else ended.rc,
         success=valid,
-        failed=len(rows) - valid
+        failed=len(rows)
+        - valid
         + sum(event.code in ("ROW_FAILED", "ROW_OOM") and event.row not in own for event in events),
         rows_expected=expected_rows(place),
         markers={name: sum(event.code == name for event in events) for name in status.markers},

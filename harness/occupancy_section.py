@@ -1,4 +1,4 @@
-"""The report's section on occupancy: what `occupancy` computes from the statuses, as tables. Must not compute a number."""
+"""The report's section on occupancy: what `occupancy` finds in the statuses, as tables. Computes no number."""
 
 from __future__ import annotations
 

@@ -123,6 +123,15 @@ def outline(config: Config, planned: Sequence[Cell]) -> Plan:
     return Plan(campaign=config.campaign, devices=config.devices, cells=lines)
 
 
+def compiled_ahead(cell: Cell) -> tuple[SideName, ...]:
+    """The sides whose compile step must have ended before this cell may start; () where caches are not shared.
+
+    Both sides for each of round 1's cells: another op's cell on the lane would part the pair while one side compiles.
+    """
+    shared = cell.measure.compile_cache == "side" and cell.instrument.timer != "compile"
+    return ("A", "B") if shared and cell.round == 1 else ()
+
+
 def needs(op: str, round_: int, side: SideName, shards: int = 1) -> tuple[str, ...]:
     """The cells that must have ended before this one may start; round 0 waits for its `shards`.
 

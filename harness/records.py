@@ -282,20 +282,9 @@ class Fingerprint:
     """What one cell compiled and launched."""
 
     variants: tuple[Variant, ...]
-    compile_count: int
+    compile_count: int  # in this process
     cache_hits: int
     own_cache: bool = False  # its cache held nothing but what this side of this campaign compiled: a hit is no doubt
-
-
-@dataclass(frozen=True)
-class CacheStamp:
-    """Beside a side's Triton cache: whose it is since it was empty, and in what environment it is filled."""
-
-    campaign: str
-    op: str
-    side: SideName
-    seal: str  # SHA-256 of seal.json, "" without one
-    env: Mapping[str, Optional[str]]  # the variables that change what is compiled, the switch included
 
 
 GateVerdict = Literal["NO_CODE_CHANGE", "IR_DIFF_SAME_CODE", "CODE_CHANGED", "IR_UNKNOWN"]

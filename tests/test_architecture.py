@@ -31,7 +31,7 @@ LEVELS = (
     | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"}
     | {"judging", "control", "receipts", "verify", "difference", "accounting", "reaccount"}
     | {"report_data", "report_schema", "ci", "junit", "html"},
-    {"cell", "ahead", "attempt", "sweep", "campaign", "finish", "redo", "foreign"},
+    {"cell", "skipping", "ahead", "attempt", "sweep", "campaign", "finish", "redo", "foreign"},
     {"__main__", "commands"},
 )
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

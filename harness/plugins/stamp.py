@@ -11,8 +11,9 @@ import os
 from pathlib import Path
 
 from harness import codec
+from harness.compilations import CacheStamp
 from harness.plugins import observed
-from harness.records import CacheStamp, Cell
+from harness.records import Cell
 
 
 def is_own(cell: Cell, is_empty: bool) -> bool:

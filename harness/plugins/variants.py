@@ -17,20 +17,25 @@ from functools import cache
 from typing import Any
 
 from harness import codec, stages
-from harness.plugins import session, texts
+from harness.plugins import session, specializations, texts
 from harness.records import Fingerprint, Variant
 
 
 def pytest_load_initial_conftests() -> None:
     """Before any conftest: a kernel that a provider compiles while it is imported counts too."""
     observer().install()
+    if session.current().cell.round == 0:
+        specializations.watch()
 
 
 def pytest_sessionfinish() -> None:
-    """Write what this process compiled and launched."""
-    codec.write(session.current().attempt / "fingerprint.json", observer().fingerprint())
-    if session.current().cell.round == 1:
-        texts.keep(session.current().attempt, observer().launched_files(texts.STAGE))
+    """Write what this process compiled and launched; of round 0 also how to compile it again."""
+    current, found = session.current(), observer()
+    codec.write(current.attempt / "fingerprint.json", found.fingerprint())
+    if current.cell.round == 0:
+        specializations.write(current.attempt, found.launched)
+    if current.cell.round == 1:
+        texts.keep(current.attempt, found.launched_files(texts.STAGE))
 
 
 @cache
@@ -123,6 +128,11 @@ class Observer:
         if hash not in self._described:
             self._described[hash] = self._describe(hash)
         return self._described[hash]
+
+    @property
+    def launched(self) -> tuple[str, ...]:
+        """The hashes of every variant launched by a row, in the order they were compiled in."""
+        return tuple(hash for hash in self._compiled if hash in self._launched)
 
     def fingerprint(self) -> Fingerprint:
         """Every variant that was launched or belongs to a row. A tuner's losers are counted, not read: recording

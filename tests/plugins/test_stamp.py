@@ -3,8 +3,9 @@ import dataclasses
 import pytest
 
 from harness import codec
+from harness.compilations import CacheStamp
 from harness.plugins import stamp
-from harness.records import CacheStamp, Side
+from harness.records import Side
 from tests.plugins.target import make_cell
 
 

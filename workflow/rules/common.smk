@@ -45,7 +45,11 @@ def get_needed(wildcards):
     refuse_settings()
     shards = CAMPAIGN.config.measure.sweep_shards
     keys = plans.needs(wildcards.op, int(wildcards.round), wildcards.side, shards)
-    return [ancient(f"{RESULTS}/{key}/status.json") for key in keys]
+    ahead = plans.compiled_ahead(CAMPAIGN.cells[get_key(wildcards)])
+    return [
+        *(ancient(f"{RESULTS}/{key}/status.json") for key in keys),
+        *(ancient(f"{RESULTS}/{wildcards.op}/ahead_{side}.json") for side in ahead),
+    ]
 
 
 def get_key(wildcards):

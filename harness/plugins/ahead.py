@@ -1,0 +1,123 @@
+"""Compile for one side what round 0 launched, without a device: `python -m harness.plugins.ahead`, not a pytest plugin.
+
+Runs in the side's own interpreter and environment, so that every key is the one a measured cell will look up. Only the
+device is missing: a stand-in driver answers for it. It must not launch anything, and never fails a campaign: what it
+cannot compile it names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from harness import codec
+from harness.compilations import Ahead, Specialization
+from harness.plugins import aot, session
+
+
+def main() -> int:
+    """Compile what --specializations lists into TRITON_CACHE_DIR and write --result. 0 whatever could be compiled."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--specializations", type=Path, required=True)
+    parser.add_argument("--result", type=Path, required=True)
+    parser.add_argument("--device-name", default="", help="what the device would call itself")
+    given = parser.parse_args()
+    wanted = list(codec.read_lines(Specialization, given.specializations))
+    codec.write(given.result, compile_all(wanted, given.specializations.with_name("generated"), given.device_name))
+    return 0
+
+
+def compile_all(wanted: Sequence[Specialization], generated: Path, device_name: str) -> Ahead:
+    """Compile each of `wanted`; `generated` holds the modules that no import finds."""
+    current, started = session.current(), time.monotonic()
+    missing, heard, reason = dict[str, str](), list[bool](), ""
+    if not current.own_cache:
+        reason = f"TRITON_CACHE_DIR={os.environ.get('TRITON_CACHE_DIR', '')} is no cache of this side's own"
+    elif wanted:
+        stand_in(wanted[0].target, current.cell.instrument.runtime, device_name)
+        importlib.import_module("triton.knobs").compilation.listener = lambda **told: heard.append(told["cache_hit"])
+        for item in wanted:
+            try:
+                kernel_of(item, generated).preload(asked_here(item))
+            except Exception as error:  # why: an import or a compiler may raise anything, and the answer is which
+                missing.setdefault(f"{item.module}.{item.kernel}", session.first_line(error))
+    return Ahead(
+        op=current.cell.op,
+        side=current.cell.side.name,
+        asked=len(wanted),
+        compiled=heard.count(False),
+        cached=heard.count(True),
+        missing=missing,
+        reason=reason,
+        elapsed_s=time.monotonic() - started,
+    )
+
+
+def stand_in(target: Mapping[str, Any], runtime: str, device_name: str) -> None:
+    """Make the recorded target the active one, and let torch answer for its device what a provider's import asks."""
+    wanted = importlib.import_module("triton.backends.compiler").GPUTarget(**target)
+    name = f"{wanted.backend}:{wanted.arch}"
+    figures = aot.device_figures(name) if name in aot.DEVICES else {**dict.fromkeys(aot.FIGURES, 0), "warpSize": 0}
+    driver = aot.AotDriver(wanted, figures)
+    importlib.import_module("triton.runtime.driver").driver.set_active(driver)
+    major, minor = capability = driver.get_device_capability()
+    count = figures["multiprocessor_count"]
+    properties = SimpleNamespace(name=device_name, major=major, minor=minor, multi_processor_count=count)
+    if runtime == "meta":
+        return
+    if runtime != "cuda":
+        importlib.import_module(f"torch_{runtime}")
+    module = getattr(importlib.import_module("torch"), runtime)
+    answers = {"get_device_name": device_name, "get_device_capability": capability, "get_device_properties": properties}
+    for question, answer in {**answers, "current_device": 0, "device_count": 1}.items():
+        setattr(module, question, lambda *_, answer=answer, **__: answer)
+
+
+def kernel_of(item: Specialization, generated: Path) -> Any:
+    """The JIT function that `item` names, found in its module below whatever wraps it; LookupError if it is no more."""
+    jit = importlib.import_module("triton.runtime.jit")
+    module = _load(item.module, generated / item.file) if item.file else importlib.import_module(item.module)
+    found = getattr(jit, "_triton_jit_function_registry", {}).get(f"{item.module}:{item.kernel}")  # 3.7 on
+    if found is None:
+        found = module
+        for part in item.kernel.split("."):
+            found = getattr(found, part, None)
+        while found is not None and not isinstance(found, jit.JITFunction):  # tuners, heuristics, a provider's own
+            found = getattr(found, "fn", None)
+    if found is None or found.fn.__qualname__ != item.kernel:
+        raise LookupError(f"{item.module} has no JIT function {item.kernel} that can be reached from outside")
+    return found
+
+
+def asked_here(item: Specialization) -> str:
+    """The recorded text, with the options that this side's environment sets."""
+    knobs, data = importlib.import_module("triton.knobs"), json.loads(item.data)
+    if knobs.runtime.debug:
+        data["options"]["debug"] = True
+    mode = getattr(knobs.compilation, "instrumentation_mode", "")
+    if mode:
+        data["options"]["instrumentation_mode"] = mode
+    return json.dumps(data)
+
+
+def _load(name: str, path: Path) -> ModuleType:
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{path} is no module")
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
