@@ -24,6 +24,10 @@ ROWS = re.compile(r'\{"op": ?".*"occurrence": ?\d')
 FINGERPRINT = re.compile(r'\A\s*\{\s*"variants"\s*:.*"compile_count"\s*:', re.DOTALL)
 EVENTS = re.compile(r'\{"code": ?".*"row": ?"')
 LISTED = 8
+#: What a compiler leaves, by the thousand: none of it says what a benchmark measured.
+COMPILED = frozenset(
+    {".ttir", ".ttgir", ".llir", ".ptx", ".cubin", ".amdgcn", ".hsaco", ".source", ".so", ".py", ".pyc"}
+)
 READERS: Mapping[Kind, Callable[[Text], tuple[Sequence[Table], bool]]] = {
     "record log": recorded.read_log,
     "console": tables.read,
@@ -144,7 +148,8 @@ def _files(run: Path) -> Iterator[Path]:
         yield run
     for folder, folders, names in os.walk(run):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and "cache" not in name)
-        yield from (Path(folder) / name for name in sorted(names) if not name.startswith("."))
+        paths = (Path(folder) / name for name in sorted(names) if not name.startswith("."))
+        yield from (path for path in paths if path.suffix not in COMPILED)
 
 
 def _one(found: list[Text], what: str) -> None:
