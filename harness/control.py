@@ -19,6 +19,8 @@ from harness.records import Cell, CellEvidence, ExitCode, Judge, Refusal
 from harness.report import CampaignReport
 
 SUFFIX = "_aa"
+#: Beside a report: the noise.json that its verdicts were made with.
+KEPT = "noise_campaign.json"
 
 
 class ControlError(Refusal):
@@ -94,10 +96,25 @@ def read(directory: Path) -> Noise:
     return codec.read(Noise, path)
 
 
-def floor(settings: Judge, cells: Sequence[CellEvidence]) -> Noise | None:
-    """The noise that `judge.noise_campaign` names, if any; NoiseRefused unless it was measured as these cells were."""
+def keep(directory: Path, settings: Judge) -> None:
+    """A copy of the noise that `judge.noise_campaign` names, so that a copied campaign can be verified by itself."""
+    if settings.noise_campaign:
+        codec.write(directory / KEPT, read(Path(settings.noise_campaign)))
+    else:
+        (directory / KEPT).unlink(missing_ok=True)
+
+
+def floor(settings: Judge, cells: Sequence[CellEvidence], kept: Path | None = None) -> Noise | None:
+    """The noise that `judge.noise_campaign` names, if any; NoiseRefused unless it was measured as these cells were.
+
+    `kept` is read in its place where it exists.
+    """
     if not settings.noise_campaign:
         return None
+    if kept and kept.exists():
+        found = codec.read(Noise, kept)
+        noise.require_comparable(found, cells)
+        return found
     directory = Path(settings.noise_campaign)
     stamp = directory / "noise.json"
     found = _read_once(directory, stamp.stat().st_mtime_ns) if stamp.exists() else read(directory)

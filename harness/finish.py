@@ -43,6 +43,7 @@ def render(directory: Path) -> tuple[report.CampaignReport, ExitCode]:
     codec.write_text(directory / "report.junit.xml", junit.document(found, ci.Policy()))
     store.write_status_table(directory)
     control.settle(directory, found)
+    control.keep(directory, found.judge)
     sealed = receipts.write(directory, found.campaign, found.cells.values(), found.superseded)
     codec.write_text(directory / "report.html", html.page(found, pages.ops, sealed.files))
     codec.write_text(directory / "report.md", report.markdown(found))  # last: Snakemake takes it for all of them

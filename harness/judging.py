@@ -37,10 +37,13 @@ def judge(directory: Path, op: str) -> OpVerdict:
     return settle(directory, op, store.op_evidence(directory, store.read_plan(directory), op))
 
 
-def derive(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict:
-    """The verdict of one op as its files give it now. Writes nothing."""
+def derive(directory: Path, op: str, cells: Sequence[CellEvidence], offline: bool = False) -> OpVerdict:
+    """The verdict of one op as its files give it now. Writes nothing.
+
+    `offline`: with the noise campaign as it was kept beside the report, wherever that campaign is now.
+    """
     judge = settings(directory)
-    noise = control.floor(judge, cells)
+    noise = control.floor(judge, cells, directory / control.KEPT if offline else None)
     return judge_op(cells, store.gate(directory, op), judge, clocks(directory, cells), noise=noise)
 
 

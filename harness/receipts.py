@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Optional
 
-from harness import codec, store
+from harness import codec, control, store
 from harness.records import CellEvidence, Seal, Status
 from harness.store import Superseded
 
@@ -29,7 +29,10 @@ JUDGING = ("judging", "fingerprint", "caliber")
 #: Packages whose release can move the last digits of a number.
 NUMERIC = ("numpy", "scipy")
 #: Files of a campaign and of an op that are there or not, depending on how far it got.
-OF_CAMPAIGN = ("seal.json", "manifest.yaml", "config.json", "plan.json", "judge.json", "caliber.json")
+OF_CAMPAIGN = (
+    "seal.json", "manifest.yaml", "config.json", "plan.json", "judge.json", "caliber.json",
+    control.KEPT,
+)  # fmt: skip
 OF_OP = ("autotune.json", "gate.json", "verdict.json")
 
 

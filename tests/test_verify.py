@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -140,6 +141,22 @@ def test_a_configuration_that_is_not_the_sealed_one_is_named(campaign):
     receipt_again(campaign)
     (line,) = lines(verify.verify(campaign))
     assert line.startswith("seal: config.json: is sha256:")
+
+
+def test_the_noise_that_widened_a_margin_is_kept_with_the_campaign(tmp_path):
+    same = finished.compiled(finished.variant("v0"))
+    cells = finished.op_cells("mm", A=same, B=same)
+    control = finished.reported(
+        tmp_path / "aa", mm=[replace(item, cell=replace(item.cell, declared_aa=True)) for item in cells]
+    )
+    settings = replace(evidence.JUDGE, noise_campaign=str(control))
+    directory = finished.write(tmp_path / "here", {"mm": finished.op_cells("mm", 5.0)}, settings)
+    finish.render(directory)
+    shutil.rmtree(control)
+    assert verify.verify(directory).exit_code is ExitCode.DONE
+    edit(directory / "noise_campaign.json", lambda data: data["shapes"].update(p95=0.2))
+    named = [line.split(": ")[:2] for line in lines(verify.verify(directory))]
+    assert ["changed", "noise_campaign.json"] in named and ["differs", "mm/verdict.json"] in named
 
 
 def test_a_cell_that_ended_after_the_report_is_not_covered_by_it(tmp_path):
