@@ -17,7 +17,9 @@ from harness.records import CALIBER_EPOCH, ExitCode, Refusal, Seal
 
 HARNESS = Path(__file__).parent
 #: L0, and below it what a target loads; nothing else of the harness is copied or sealed.
-TARGET_MODULES = ("__init__.py", "records.py", "codec.py", "stages.py", "locations.py", "elf.py", "compilations.py")
+TARGET_MODULES = (
+    "__init__.py", "records.py", "decoding.py", "codec.py", "stages.py", "locations.py", "elf.py", "compilations.py",
+)  # fmt: skip
 AXES = ("epoch", "manifest_digest", "config_digest", "harness_digest", "provider_digest")
 
 

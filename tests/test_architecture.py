@@ -21,7 +21,7 @@ BUILTIN = HARNESS / "providers" / "builtin"
 
 #: Every part of the harness has one place; imports go down, or sideways without a cycle. Plugins stand beside.
 LEVELS = (
-    {"records", "codec", "stages", "locations", "elf", "compilations"},
+    {"records", "decoding", "codec", "stages", "locations", "elf", "compilations"},
     {"backends", "providers", "samplers"},
     {"config", "manifest", "plan", "caliber", "fingerprint", "pairing", "exact", "findings"}
     | {"statistics", "moderation", "power"},

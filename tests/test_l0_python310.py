@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-L0 = ("records", "codec", "stages", "locations", "elf")
+L0 = ("records", "decoding", "codec", "stages", "locations", "elf")
 PLUGINS = sorted((ROOT / "harness" / "plugins").glob("*.py"))
 FILES = [ROOT / "harness" / f"{name}.py" for name in L0] + PLUGINS
 MODULES = [f"harness.{name}" for name in L0] + [f"harness.plugins.{path.stem}" for path in PLUGINS]
