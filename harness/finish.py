@@ -90,7 +90,7 @@ def preflight_sides(campaign: Campaign) -> Iterator[str]:
     """
     if campaign.config.judge.noise_campaign:
         known = control.read(Path(campaign.config.judge.noise_campaign))
-        yield f"noise floor from {known.campaign}: {len(known.by_op)} ops, {known.rounds} rounds"
+        yield f"noise floor from {known.campaign}: ops {len(known.by_op)}, rounds {known.rounds}"
     asked: dict[tuple[str, tuple[str, ...]], str] = {}
     for name, side in campaign.config.sides.items():
         asked[side.python, side.pythonpath] = asked.get((side.python, side.pythonpath), "") + name

@@ -13,7 +13,7 @@ from scipy import stats
 
 from harness.caliber import measured
 from harness.findings import OpVerdict, ShapeVerdict
-from harness.grid import signless
+from harness.grid import count, signless
 from harness.margin import Floor
 from harness.moderation import MIN_SHAPES
 from harness.records import CellEvidence, ExitCode, Refusal
@@ -160,7 +160,7 @@ def _claims(judged: Sequence[OpVerdict], shapes: Sequence[ShapeVerdict], q: floa
 def _verdict(claims: Claims) -> str:
     text = (
         f"false verdicts: {claims.ops_claiming} of {claims.ops} ops, {claims.shapes_claiming} of {claims.shapes} "
-        f"shapes (in {claims.ops_with_one} ops; q = {claims.q:g} accepts {claims.q * claims.ops:.1f})"
+        f"shapes (in {count(claims.ops_with_one, 'op')}; q = {claims.q:g} accepts {claims.q * claims.ops:.1f})"
     )
     if claims.chance < 0.05:
         return f"{text}: TOO MANY (by chance {claims.chance:.2g}); look for position, drift or a leak between the sides"
