@@ -17,7 +17,7 @@ from harness.foreign import marks, reading, recorded, sources, tables
 from harness.foreign.entries import ForeignError, Kind, Table
 from harness.foreign.reading import Text
 from harness.foreign.sources import Source
-from harness.records import Event, Fingerprint, Identity, Marker, Row
+from harness.records import Event, Fingerprint, Identity, Marker, Outcome, Row
 
 IDENTITY = re.compile(r'\A\s*\{(?=.*"harness_digest"\s*:)(?=.*"autotune_mode"\s*:)', re.DOTALL)
 ROWS = re.compile(r'\{"op": ?".*"occurrence": ?\d')
@@ -139,6 +139,8 @@ def _attempt(path: Path) -> Path:
     ended = store.status(path)
     if ended is None:
         raise ForeignError(f"{path}: a cell of caliber that has not ended; finish its campaign first")
+    if ended.outcome is not Outcome.MEASURED:
+        raise ForeignError(f"{path}: a cell of caliber that measured nothing ({ended.outcome.value}): {ended.reason}")
     return path / "attempts" / str(ended.attempt)
 
 
