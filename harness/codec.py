@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -141,7 +142,14 @@ def _indented(value: Any, at: str, step: str) -> str:
     if isinstance(value, list) and value:
         inner = at + step
         return f"[{inner}{(',' + inner).join([_indented(item, inner, step) for item in value])}{at}]"
-    return _quoted(value) if type(value) is str else _COMPACT.encode(value)
+    return _quoted(value) if type(value) is str else _number(value)
+
+
+def _number(value: Any) -> str:
+    """Of a float that is finite its shortest exact form, which is what repr gives."""
+    if type(value) is float and math.isfinite(value):
+        return repr(value)
+    return repr(value) if type(value) is int else _COMPACT.encode(value)
 
 
 def _refuse_constant(name: str) -> Any:

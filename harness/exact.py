@@ -90,8 +90,9 @@ def _seen(evidences: Sequence[CellEvidence], side: str) -> Seen:
     for item in measured(evidences):
         for row in item.rows if item.cell.side.name == side else ():
             for metric, value in row.metrics.items():
-                known = values.get((row.key, metric), ())
-                values[row.key, metric] = known if value in known else (*known, value)
+                known = values.get(place := (row.key, metric), ())
+                if value not in known:
+                    values[place] = (*known, value)
     return values
 
 

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import cached_property
 from typing import Any, Literal, Optional, Union
 
 #: Bumped whenever a number changes its meaning; results of two epochs are never compared.
@@ -228,8 +229,9 @@ class Row:
     metrics: Mapping[str, int]
     variants: tuple[str, ...]
 
-    @property
+    @cached_property
     def key(self) -> RowKey:
+        """Made once: judging asks for it some twenty times a row."""
         return RowKey(self.op, self.dtype, self.shape, self.occurrence, self.config)
 
 
