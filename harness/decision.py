@@ -41,10 +41,11 @@ def weigh(deltas: Array, orders: Sequence[int], limits: Sequence[Bar], ratios: A
     order = np.array(orders, dtype=float)
     found = statistics.estimates(deltas, order)
     p_adjusted = statistics.adjusted([each.p for each in found])
-    significant = any(p is not None and p < limit.q for p, limit in zip(p_adjusted, limits, strict=True))
+    significant = sum(p is not None and p < limit.q for p, limit in zip(p_adjusted, limits, strict=True))
     family = family_p(deltas, order) if significant else None
+    share = min(1.0, (significant + 1) / len(found))  # of q, by Benjamini-Hochberg, to join those that are significant
     decided = [
-        decide(each, series, p, limit, family)
+        decide(each, series, p, limit, family, limit.q * share)
         for each, series, p, limit in zip(found, deltas, p_adjusted, limits, strict=True)
     ]
     if ratios is not None and any(verdict.claims for verdict, _ in decided):

@@ -27,6 +27,7 @@ class Case:
     p: float | None
     bar: Bar
     family_p: float | None = None  # None: the series borrows no certainty from others
+    threshold: float | None = None  # raw p value to get below, where that is less than q
 
     @property
     def alone(self) -> bool:
@@ -78,10 +79,15 @@ def rules(case: Case) -> Iterator[Rule]:
 
 
 def decide(
-    found: Estimate, deltas: Array, p: float | None, limit: Bar, family_p: float | None = None
+    found: Estimate,
+    deltas: Array,
+    p: float | None,
+    limit: Bar,
+    family_p: float | None = None,
+    threshold: float | None = None,
 ) -> tuple[Verdict, tuple[Reason, ...]]:
     """The verdict of one series: that of the first rule that holds."""
-    case = Case(found, deltas, p, limit, family_p)
+    case = Case(found, deltas, p, limit, family_p, threshold)
     decided = next(rule for rule in rules(case) if rule.holds)
     return decided.verdict, decided.why(case)
 
@@ -142,25 +148,17 @@ def _unstable(case: Case) -> tuple[Reason, ...]:
 def _power(case: Case) -> Reason:
     """What would resolve it: rounds for an effect as large as seen, or as the margin where that is larger.
 
-    Worked out at the threshold that the series faces: with 42 shapes in the family that may be 0.001, not 0.05.
+    Worked out at the threshold that the series faces: among 42 shapes that may be 0.001, not 0.05.
     """
     found, limit = case.found, case.bar
     target = max(abs(found.delta), limit.margin)
-    level = _threshold(case)
+    wanted = case.threshold or limit.q
+    level = limit.q if wanted >= limit.q else next((each for each in LEVELS if each <= wanted), LEVELS[-1])
     borrowed = max(0, int((found.df or 0.0) - (found.rounds - 2)))
     rounds = power.rounds_needed(found.sd_used or 0.0, target, level, borrowed) if target else None
     seen = f"{found.rounds} rounds see {percent(found.mde80 or 0.0):.2f} % with 80 % power"
-    at = "" if level == limit.q else f" at this family's p < {level:g}"
+    at = "" if level == limit.q else f" at p < {level:g}, as its family asks,"
     return Reason("POWER", f"{seen}; {percent(target):.2f} %{at} takes {_count(rounds)}")
-
-
-def _threshold(case: Case) -> float:
-    """The raw p value below which this series would have been significant: q, less what the adjustment took."""
-    q, raw, adjusted = case.bar.q, case.found.p, case.p
-    if not raw or not adjusted or adjusted <= raw:
-        return q
-    wanted = q * raw / adjusted
-    return next((level for level in LEVELS if level <= wanted), LEVELS[-1])
 
 
 def _count(rounds: int | None) -> str:

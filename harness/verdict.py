@@ -165,7 +165,8 @@ def _gated(judged: OpVerdict, pairing: Pairing, keys: Sequence[RowKey], rounds: 
         return replace(judged, reasons=(*judged.reasons, note))
     if gate.verdict == "IR_UNKNOWN":
         alone = Reason("LATENCY_ALONE", f"without the gate this were {judged.verdict.value}")
-        note = Reason("IR_UNKNOWN", gate.reason or "no kernel was compiled fresh on both sides")
+        why = gate.reason or "no kernel was compiled fresh on both sides"
+        note = Reason("IR_UNKNOWN", f"{why}; {gate.variants_compared} variants compared")
         shapes = tuple(_unknown(shape) if shape.estimate else shape for shape in judged.shapes)
         return replace(judged, verdict=Verdict.IR_UNKNOWN, reasons=(note, alone, *judged.reasons), shapes=shapes)
     return _same_code(judged, gate, pairing, keys)

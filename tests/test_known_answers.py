@@ -62,6 +62,14 @@ def by_shape(found) -> dict[str, object]:
     return {shape.key.shape: shape for shape in found.shapes}
 
 
+def test_every_public_file_has_its_known_answer_here():
+    """A file added to the data and to no test would be an answer nobody checks."""
+    text = Path(__file__).read_text(encoding="utf-8")
+    files = {path.name for path in DATA.rglob("*") if path.is_file()} - {"README.md"}
+    assert len(files) >= 12
+    assert not {name for name in files if f'"{name}"' not in text}
+
+
 def test_go_encode_json_is_17_percent_faster_and_gob_is_not_significant():
     found = judged(go_file("old.txt"), go_file("new.txt"))
     shapes = by_shape(found)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from harness import codec
-from harness.power import detectable, rounds_needed
+from harness.power import detectable, rounds_equivalent, rounds_needed
 from harness.statistics import (
     Estimate,
     adjusted,
@@ -118,6 +118,37 @@ def test_swapping_the_sides_mirrors_every_number(seed):
         assert other.slot == pytest.approx(one.slot)  # running second costs the same, whoever does it
 
 
+def test_ties_and_zeros_are_counted_as_neither_sign():
+    found = estimate([0.01, 0.01, 0.0, 0.01, 0.0, -0.01], BALANCED)
+    assert (found.same_sign, found.rounds) == (3, 6)
+    assert found.hodges_lehmann == pytest.approx(0.005)
+    assert 0.0 < found.p < 1.0
+    level = estimate([0.01, -0.01, 0.01, -0.01], [1, 1, -1, -1])
+    assert (level.delta, level.same_sign, level.p) == (0.0, 0, 1.0)
+
+
+@pytest.mark.parametrize("order", [BALANCED, [1, 1, 1, 1, -1, 1], [1, -1, 1, -1, 1]])
+def test_a_value_far_from_the_others_is_kept(order):
+    """No outlier deletion on N <= 10: what looks like one may be a mode."""
+    deltas = [0.001, -0.001, 0.002, 0.0, -0.002, 0.5][: len(order)]
+    found = estimate(deltas, order)
+    assert found.largest == max(deltas)
+    assert found.delta == pytest.approx(by_least_squares(deltas, order)[0])
+    residuals = fit(np.array([deltas]), np.array(order)).residuals[0]
+    assert found.sd == pytest.approx(math.sqrt(sum(residuals**2) / found.df))
+
+
+def test_swapping_the_sides_of_many_shapes_mirrors_every_moderated_number():
+    rng = np.random.default_rng(21)
+    order = np.array([1.0, 1.0, -1.0, 1.0, -1.0])
+    deltas = rng.normal(0.01, 0.02, (15, 5)) * rng.choice([0.1, 1.0], (15, 1))
+    deltas[3] = 0.02
+    for one, other in zip(estimates(deltas, order), estimates(-deltas, -order), strict=True):
+        assert (other.delta, other.low, other.high) == pytest.approx((-one.delta, -one.high, -one.low))
+        assert (other.p, other.df, other.sd, other.sd_used) == pytest.approx((one.p, one.df, one.sd, one.sd_used))
+        assert (other.slot, other.mde80, other.same_sign) == (pytest.approx(one.slot), one.mde80, one.same_sign)
+
+
 def test_hodges_lehmann_is_the_median_of_walsh_averages():
     assert estimate([1.0, 2.0, 10.0], [1, -1, 1]).hodges_lehmann == pytest.approx(3.75)
 
@@ -150,8 +181,8 @@ def test_moderated_p_values_are_uniform_when_nothing_differs():
     assert np.mean(below) == pytest.approx(0.05, abs=0.015)
 
 
-def test_an_op_in_which_nothing_differs_gets_a_claim_in_five_percent_of_cases():
-    """Over 42 shapes with Benjamini-Hochberg; the textbook's prior gives 13 % at four rounds."""
+def test_the_cautious_prior_alone_keeps_false_claims_near_nominal():
+    """Over 42 shapes with Benjamini-Hochberg; the textbook's prior gives 13 % at four rounds. family_p does the rest."""
     rng = np.random.default_rng(11)
     claimed = []
     for _ in range(800):
@@ -222,6 +253,18 @@ def test_rounds_needed_is_the_first_even_number_that_detects_the_target():
     assert detectable(needed - 4) * 0.01 / math.sqrt(needed - 2) > 0.01
     assert rounds_needed(0.0, 0.01) == 4
     assert rounds_needed(1.0, 0.001) is None
+
+
+def test_rounds_needed_for_equivalence_are_those_whose_interval_fits():
+    needed = rounds_equivalent(0.004, 0.003)
+    assert stats.t.ppf(0.95, needed - 2) * 0.004 / math.sqrt(needed) < 0.003
+    assert stats.t.ppf(0.95, needed - 4) * 0.004 / math.sqrt(needed - 2) >= 0.003
+    assert rounds_equivalent(1.0, 0.001) is None
+
+
+def test_a_stricter_threshold_takes_more_rounds_and_lent_certainty_fewer():
+    assert rounds_needed(0.01, 0.01, level=0.001) > rounds_needed(0.01, 0.01)
+    assert rounds_needed(0.01, 0.02, borrowed=20) < rounds_needed(0.01, 0.02)
 
 
 def test_side_noise_is_free_of_slot_and_drift():

@@ -347,6 +347,112 @@ def test_a_metric_on_one_side_only_is_named():
     assert "METRIC_ONE_SIDED" in codes(found.reasons)
 
 
+def shifted(cells, key, **changes):
+    """One row of one cell changed."""
+    (rows,) = (item.rows for item in cells if item.cell.key.endswith(f"/{key}"))
+    return change(cells, key, rows=(replace(rows[0], **changes), *rows[1:]))
+
+
+def clocks(cells, ratio):
+    return {item.cell.key: 1980.0 / (ratio if item.cell.side.name == "B" else 1.0) for item in cells}
+
+
+#: One op for each word a verdict can be.
+EVERY_VERDICT = {
+    Verdict.FASTER: lambda: judged(op(-3.0)),
+    Verdict.SLOWER: lambda: judged(op(3.0)),
+    Verdict.SAME: lambda: judged(op(0.0)),
+    Verdict.UNRESOLVED: lambda: judged(op(10.0, orders=[1] * 6)),
+    Verdict.SIGN_UNSTABLE: lambda: judged(noisy(0.0, 2.0, seed=1)),
+    Verdict.NO_CODE_CHANGE: lambda: judged(gated(op(0.2)), gate("NO_CODE_CHANGE")),
+    Verdict.IR_DIFF_SAME_CODE: lambda: judged(gated(op(0.2)), gate("IR_DIFF_SAME_CODE")),
+    Verdict.IR_UNKNOWN: lambda: judged(op(3.0), gate("IR_UNKNOWN")),
+    Verdict.NOT_COMPARABLE: lambda: judged(change_identity(op(3.0), "r3_A", timer="direct")),
+    Verdict.MIXED_TIMER: lambda: judged(side_rows(op(3.0), "B", timer="direct")),
+    Verdict.INCOMPLETE: lambda: judged(change(op(3.0), "r4_B", status=None)),
+    Verdict.POISONED: lambda: judged(fallen(op(3.0), "r1_B", Marker.BENCHMARK_CAPTURE_POISONED)),
+    Verdict.FAILED: lambda: judged(change_status(op(3.0), "r2_A", outcome=Outcome.OP_FAILED)),
+    Verdict.CLOCK_CONFOUNDED: lambda: judged(op(3.0), clocks=clocks(op(3.0), 1.03)),
+}
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_every_verdict_can_be_reached_and_says_why_with_numbers(verdict):
+    found = EVERY_VERDICT[verdict]()
+    assert found.verdict is verdict
+    assert found.reasons[0].code.isupper()
+    assert any(letter.isdigit() for letter in found.reasons[0].message), found.reasons[0]
+    for shape in found.shapes:
+        assert any(letter.isdigit() for letter in shape.reasons[0].message), shape.reasons
+
+
+#: The words of a single shape; the others concern the cells of an op as a whole.
+SHAPE_VERDICTS = (
+    (Verdict.MIXED_TIMER, lambda cells: judged(shifted(cells, "r3_B", timer="direct"))),
+    (Verdict.INCOMPLETE, lambda cells: judged(shifted(cells, "r3_B", value=None, reason="TIMER_ZERO"))),
+    (Verdict.CLOCK_CONFOUNDED, lambda cells: judged(cells, clocks=clocks(cells, 1.03))),
+    (Verdict.IR_UNKNOWN, lambda cells: judged(cells, gate("IR_UNKNOWN"))),
+    (Verdict.NO_CODE_CHANGE, lambda cells: judged(gated(cells), gate("NO_CODE_CHANGE"))),
+)
+
+
+@pytest.mark.parametrize(("verdict", "judging"), SHAPE_VERDICTS)
+def test_a_shape_too_says_what_its_number_is_worth(verdict, judging):
+    found = judging(op(3.0))
+    assert found.shapes[0].verdict is verdict
+    assert found.shapes[0].reasons
+
+
+def test_a_clock_that_moved_takes_the_claims_of_the_shapes_too():
+    found = judged(op(3.0, shapes=12), clocks=clocks(op(3.0), 1.03))
+    assert {shape.verdict for shape in found.shapes} == {Verdict.CLOCK_CONFOUNDED}
+    assert {codes(shape.reasons) for shape in found.shapes} == {("CLOCK", "EFFECT")}
+
+
+@pytest.mark.parametrize(
+    ("orders", "verdict", "code"),
+    [
+        ([1], Verdict.UNRESOLVED, "TOO_FEW_ROUNDS"),
+        ([1, -1], Verdict.UNRESOLVED, "TOO_FEW_ROUNDS"),
+        ([1, 1], Verdict.UNRESOLVED, "ORDER_CONFOUNDED"),
+        ([1, -1, 1], Verdict.SLOWER, "EFFECT"),
+        ([1, -1, 1, -1], Verdict.SLOWER, "EFFECT"),
+        ([1, 1, 1, -1], Verdict.SLOWER, "EFFECT"),
+        ([-1] * 5, Verdict.UNRESOLVED, "ORDER_CONFOUNDED"),
+        ([1, -1, 1, -1, 1], Verdict.SLOWER, "EFFECT"),
+    ],
+)
+def test_any_number_of_rounds_in_any_order_has_a_defined_answer(orders, verdict, code):
+    found = judged(op(3.0, (NOISE + NOISE)[: len(orders)], orders=orders))
+    assert (found.verdict, found.reasons[0].code) == (verdict, code)
+    assert ("ORDER_UNBALANCED" in codes(found.reasons)) == (verdict is Verdict.SLOWER and sum(orders) != 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_swapping_the_sides_of_any_op_mirrors_the_whole_verdict(seed):
+    """Shapes in family or not, odd and unbalanced rounds, constant and missing rows: a direction is all that changes."""
+    rng = np.random.default_rng(seed)
+    shapes, rounds = int(rng.choice([2, 14])), int(rng.integers(3, 9))
+    truth, sd = rng.choice([0.0, 2.0, -2.0], shapes), rng.choice([0.0, 0.1, 1.0], shapes)
+    a = {f"[{s}]": list(steps(1.0, rng.normal(0, sd[s], rounds))) for s in range(shapes)}
+    b = {f"[{s}]": list(steps(1 + truth[s] / 100, rng.normal(0, sd[s], rounds))) for s in range(shapes)}
+    if seed % 2:
+        b["[0]"][rounds - 1] = None
+    cells = op_cells(a, b, orders=[1, -1, *rng.choice([1, -1], rounds - 2)])
+    other = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+    one, two = judged(cells), judged(swapped(cells))
+    assert two.verdict is other.get(one.verdict, one.verdict)
+    assert [shape.verdict for shape in two.shapes] == [other.get(s.verdict, s.verdict) for s in one.shapes]
+    assert two.family_p == one.family_p
+    assert (two.ledger.n_a, two.ledger.n_b, two.ledger.n_paired) == (
+        one.ledger.n_b,
+        one.ledger.n_a,
+        one.ledger.n_paired,
+    )
+    pairs = [(x.estimate, y.estimate) for x, y in zip(one.shapes, two.shapes, strict=True) if x.estimate]
+    assert all(y.delta == pytest.approx(-x.delta, abs=1e-12) and y.p == pytest.approx(x.p, rel=1e-6) for x, y in pairs)
+
+
 def campaign(*effects: float, noise=NOISE, **changes) -> dict[str, OpVerdict]:
     return {
         f"op{index}": judged(op(effect, noise, name=f"op{index}", **changes)) for index, effect in enumerate(effects)
