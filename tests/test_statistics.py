@@ -182,7 +182,7 @@ def test_moderated_p_values_are_uniform_when_nothing_differs():
 
 
 def test_the_cautious_prior_alone_keeps_false_claims_near_nominal():
-    """Over 42 shapes with Benjamini-Hochberg; the textbook's prior gives 13 % at four rounds. family_p does the rest."""
+    """Over 42 shapes with Benjamini-Hochberg; the textbook's prior gives 13 % at four rounds."""
     rng = np.random.default_rng(11)
     claimed = []
     for _ in range(800):

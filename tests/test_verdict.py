@@ -383,7 +383,7 @@ def test_every_verdict_can_be_reached_and_says_why_with_numbers(verdict):
     assert found.reasons[0].code.isupper()
     assert any(letter.isdigit() for letter in found.reasons[0].message), found.reasons[0]
     for shape in found.shapes:
-        assert any(letter.isdigit() for letter in shape.reasons[0].message), shape.reasons
+        assert any(letter.isdigit() for reason in shape.reasons for letter in reason.message), shape.reasons
 
 
 #: The words of a single shape; the others concern the cells of an op as a whole.
@@ -430,7 +430,7 @@ def test_any_number_of_rounds_in_any_order_has_a_defined_answer(orders, verdict,
 
 @pytest.mark.parametrize("seed", range(8))
 def test_swapping_the_sides_of_any_op_mirrors_the_whole_verdict(seed):
-    """Shapes in family or not, odd and unbalanced rounds, constant and missing rows: a direction is all that changes."""
+    """Shapes in family or not, odd and unbalanced rounds, constant and missing rows: only the direction changes."""
     rng = np.random.default_rng(seed)
     shapes, rounds = int(rng.choice([2, 14])), int(rng.integers(3, 9))
     truth, sd = rng.choice([0.0, 2.0, -2.0], shapes), rng.choice([0.0, 0.1, 1.0], shapes)
@@ -444,11 +444,8 @@ def test_swapping_the_sides_of_any_op_mirrors_the_whole_verdict(seed):
     assert two.verdict is other.get(one.verdict, one.verdict)
     assert [shape.verdict for shape in two.shapes] == [other.get(s.verdict, s.verdict) for s in one.shapes]
     assert two.family_p == one.family_p
-    assert (two.ledger.n_a, two.ledger.n_b, two.ledger.n_paired) == (
-        one.ledger.n_b,
-        one.ledger.n_a,
-        one.ledger.n_paired,
-    )
+    assert (two.ledger.n_a, two.ledger.n_b) == (one.ledger.n_b, one.ledger.n_a)
+    assert two.ledger.n_paired == one.ledger.n_paired
     pairs = [(x.estimate, y.estimate) for x, y in zip(one.shapes, two.shapes, strict=True) if x.estimate]
     assert all(y.delta == pytest.approx(-x.delta, abs=1e-12) and y.p == pytest.approx(x.p, rel=1e-6) for x, y in pairs)
 
