@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any
 
 from harness.plugins import aot, session
-from harness.plugins.protocol import Reading
+from harness.plugins.question import Reading
 from harness.plugins.variants import Compilation, observer
 
 #: Candidates compiled during the current call: config text -> its compilations, or why it did not compile.

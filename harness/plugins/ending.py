@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from harness.plugins import session
+from harness.plugins import correctness, session
 
 _results: Counter[str] = Counter(passed=0, failed=0, skipped=0)
 
@@ -24,6 +24,7 @@ def pytest_runtest_logreport(report: Any) -> None:
 def pytest_sessionfinish() -> None:
     """Runs also when tests failed; not when the process was killed."""
     current = session.current()
+    correctness.conclude()
     current.emit_event("TEST_RESULT", "", **{outcome: str(count) for outcome, count in _results.items()})
     current.emit_event("PHASES", "", **{name: f"{seconds:.3f}" for name, seconds in sorted(current.seconds.items())})
 

@@ -12,10 +12,11 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from harness.plugins import failures, session, shapes
+from harness.plugins.correctness import Checks, Taken
+from harness.plugins.question import Reading
 from harness.plugins.shapes import Walk, scalar, shape_text
 from harness.plugins.variants import observer
 from harness.records import Row, RowKey
@@ -24,24 +25,15 @@ MODULES = ("benchmark.base", "benchmark.performance_utils")  # FlagGems from 5.3
 METRIC = "latency"
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One value a timer made, in ms (None with a reason). `variants` are the cache hashes of what it launched."""
-
-    config: str
-    value: float | None
-    timer: Literal["compile", "direct", "cuda_graph"]
-    l2: Literal["none", "warm", "flushed"]
-    repeat: int
-    reason: str
-    variants: tuple[str, ...]
-
-
 class Asking:
-    """What the provider is asking right now: the latency of one shape. `readings` are the timer's answers so far."""
+    """What the provider is asking right now: the latency of one shape. `readings` are the timer's answers so far.
 
-    def __init__(self, name: tuple[str, str, str]) -> None:
+    `taken`, where it is wanted, is to hold the result of the call; a reference's is called for that alone, not timed.
+    """
+
+    def __init__(self, name: tuple[str, str, str], taken: Taken | None = None) -> None:
         self.name = name
+        self.taken = taken
         self.readings: list[Reading] = []
 
 
@@ -67,7 +59,7 @@ def attach() -> None:
 
 def _new(cls: type, *_: Any, **__: Any) -> Any:
     benchmark: Any = object.__new__(cls)
-    state = _State()
+    state = _State(Checks(benchmark, cls))
     benchmark.__dict__["get_input_iter"] = _with_dtype(benchmark, cls, state)
     benchmark.__dict__["get_latency"] = _with_row(benchmark, cls, state)
     return benchmark
@@ -80,34 +72,37 @@ class _State:
     asked = 0
     without_shape = False  # the next latency is of no shape
 
+    def __init__(self, checks: Checks) -> None:
+        self.checks = checks
+
 
 def _with_dtype(benchmark: Any, cls: Any, state: _State) -> Callable[[Any], Iterator[Any]]:
     def get_input_iter(dtype: Any) -> Iterator[Any]:
         state.dtype, state.asked = scalar(dtype), 0
         # Only the operator under test is measured: the reference would double the device time, and metrics that
-        # need its latency (gbps at level comprehensive) would fail without it.
+        # need its latency (gbps at level comprehensive) would fail without it. Asked for, it is called, not timed.
         if METRIC in benchmark.to_bench_metrics:
-            benchmark.to_bench_metrics = [METRIC]
+            benchmark.to_bench_metrics = state.checks.metrics()
         walk = shapes.settle(benchmark)
         if walk is not None:
             walk.start()
-        failed = yield from _inputs(benchmark, cls, dtype, walk)
+        failed = yield from _inputs(benchmark, cls, dtype, walk, state.checks)
         if not failed:
             shapes.ended(benchmark, walk)
         if not state.asked and (failed or walk == []):
             # FlagGems prints a table of the data type and fails on an empty one; the types after it would be lost.
-            state.without_shape = True
+            state.without_shape, benchmark.to_bench_metrics = True, [METRIC]
             yield ()
 
     return get_input_iter
 
 
-def _inputs(benchmark: Any, cls: Any, dtype: Any, walk: Walk | None) -> Generator[Any, None, bool]:
+def _inputs(benchmark: Any, cls: Any, dtype: Any, walk: Walk | None, checks: Checks) -> Generator[Any, None, bool]:
     """The inputs of one data type; those of a shape that cannot be made are a row without a number. True if any."""
     failed = False
     while True:
         try:
-            yield from cls.get_input_iter(benchmark, dtype)
+            yield from checks.between(cls.get_input_iter(benchmark, dtype))
             return failed
         except BaseException as error:
             at = walk.current if walk is not None else ""
@@ -127,10 +122,13 @@ def _with_row(benchmark: Any, cls: Any, state: _State) -> Callable[..., Any]:
         if state.without_shape:
             state.without_shape = False
             return math.nan
+        if state.checks.is_reference():
+            state.checks.reference(lambda taken: _take(taken, benchmark, cls, op, args, kwargs), (args, kwargs))
+            return math.nan
         state.asked += 1
         name = (benchmark.op_name, state.dtype, shape_text(benchmark.record_shapes(*args, **kwargs)))
-        asked = Asking(name)
         key = session.current().number(*name)
+        asked = Asking(name, state.checks.own(str(key)))
         session.current().row = str(key)
         _asking.append(asked)
         try:
@@ -148,6 +146,15 @@ def _with_row(benchmark: Any, cls: Any, state: _State) -> Callable[..., Any]:
         return math.nan  # what FlagGems prints; with no metric but the latency, it computes nothing from it
 
     return get_latency
+
+
+def _take(taken: Taken, benchmark: Any, cls: Any, op: Any, args: Any, kwargs: Any) -> None:
+    """Have get_latency ask for the latency of `op`, where the timer takes its result instead."""
+    _asking.append(Asking(("", "", ""), taken))
+    try:
+        cls.get_latency(benchmark, op, *args, **kwargs)
+    finally:
+        _asking.pop()
 
 
 def _emit(asked: Asking, key: RowKey, latency: Any) -> None:

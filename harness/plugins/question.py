@@ -1,4 +1,4 @@
-"""One call of do_bench: what it was asked, and the answer that upstream would put together from such times."""
+"""One call of do_bench: what it was asked, what a timer read, and the answer that upstream would make of such times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "median": statistics.median,
@@ -48,6 +48,19 @@ class Question:
             found = [quantile(times, part) for part in quantiles]
             return found[0] if len(found) == 1 else found
         return list(times) if self.return_mode == "all" else SUMMARIES[self.return_mode](times)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One value a timer made, in ms (None with a reason). `variants` are the cache hashes of what it launched."""
+
+    config: str
+    value: float | None
+    timer: Literal["compile", "direct", "cuda_graph"]
+    l2: Literal["none", "warm", "flushed"]
+    repeat: int
+    reason: str
+    variants: tuple[str, ...]
 
 
 def quantile(times: Sequence[float], part: float) -> float:

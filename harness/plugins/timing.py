@@ -19,8 +19,8 @@ from harness.plugins import capture, compiling, graph, protocol, session
 from harness.plugins.autotune import unwatched, watch
 from harness.plugins.ending import pytest_runtest_logreport as pytest_runtest_logreport  # hooks of this plugin too
 from harness.plugins.ending import pytest_sessionfinish as pytest_sessionfinish
-from harness.plugins.protocol import Asking, Reading
-from harness.plugins.question import Question, impossible
+from harness.plugins.protocol import Asking
+from harness.plugins.question import Question, Reading, impossible
 from harness.plugins.variants import observer
 from harness.records import Marker
 
@@ -67,11 +67,16 @@ class Timer:
             asked = protocol.asking()
             if asked is None or self._busy or watch().depth:  # a tuner's, or nobody's
                 return original(fn, *args, **kwargs)
+            if asked.taken and asked.taken.reference:
+                return asked.taken.take(fn)
             bound = signature.bind(fn, *args, **kwargs)
             bound.apply_defaults()
             self._busy = True
             try:
-                return self._measure(asked, Question(fn, lambda: original(fn, *args, **kwargs), bound.arguments))
+                answer = self._measure(asked, Question(fn, lambda: original(fn, *args, **kwargs), bound.arguments))
+                if asked.taken:
+                    asked.taken.keep(fn)
+                return answer
             finally:
                 self._busy = False
 
