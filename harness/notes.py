@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness import statistics
+from harness.caliber import measured
 from harness.exact import Metrics
 from harness.findings import Reason, ShapeVerdict, SideNoise
 from harness.pairing import Pairing
@@ -21,6 +22,8 @@ from harness.statistics import Array, Estimate
 #: Round spread over side noise (variances) from which the rounds no longer look like independent noise of two sides.
 INTERACTION = 4.0
 INTERACTION_ROUNDS = 6
+#: An event of round 1 (plugins/correctness.py), and the note that no verdict drops.
+RESULT_DIFFERS = "RESULT_DIFFERS"
 
 
 def side_noise(pairing: Pairing, keys: Sequence[RowKey], found: Estimate) -> SideNoise:
@@ -66,6 +69,17 @@ def fallbacks(cells: Sequence[CellEvidence]) -> list[Reason]:
     if not any(counts.values()):
         return []
     return [Reason("FALLBACK_TIMER", f"rows timed directly, not by graph: A {counts['A']}, B {counts['B']}")]
+
+
+def results(cells: Sequence[CellEvidence]) -> list[Reason]:
+    """Rows whose result is not the reference's: a kernel that computes something else has no latency to compare."""
+    texts = []
+    for item in measured(cells):
+        wrong = [event for event in item.events if event.code == RESULT_DIFFERS]
+        if wrong:
+            first = " ".join(f"{name}={value}" for name, value in wrong[0].detail.items())
+            texts.append(f"{item.cell.key}: {len(wrong)} row(s) unlike torch's result; {wrong[0].row}: {first}")
+    return [Reason(RESULT_DIFFERS, text) for text in texts]
 
 
 def metrics(metrics: Metrics) -> list[Reason]:

@@ -70,7 +70,7 @@ def _admitted(
     blank = _blank(cells, gate, Verdict.NOT_COMPARABLE, ())
     base = replace(blank, shapes=shapes, metrics=metrics.totals, ledger=pairing.ledger, family_p=family)
     keys = pairing.whole()
-    more = (*screened.notes, *notes.fallbacks(cells), *notes.metrics(metrics))
+    more = (*screened.notes, *notes.results(cells), *notes.fallbacks(cells), *notes.metrics(metrics))
     if not keys:
         verdict, reason = _nothing_left(shapes)
         return replace(base, verdict=verdict, reasons=(reason, *more))
@@ -189,7 +189,8 @@ def _same_code(judged: OpVerdict, gate: Gate, pairing: Pairing, keys: Sequence[R
     if judged.verdict.claims:
         text = f"{words(judged.estimate.delta)} on identical code" if judged.estimate else "a claim on identical code"
         reasons.append(Reason("AA_ALARM", f"{text}: noise, drift or configuration, not the switch"))
-    kept = judged.reasons if len(pairing.rounds) > 1 else ()
+    alone = len(pairing.rounds) == 1  # nothing but AA_NOISE can be said of one round
+    kept = tuple(one for one in judged.reasons if not alone or one.code == notes.RESULT_DIFFERS)
     shapes = tuple(_aa(shape, verdict) if shape.estimate else shape for shape in judged.shapes)
     control = tuple(map(float, deltas)) if first == 1 else ()
     return replace(judged, verdict=verdict, reasons=(*reasons, *kept), shapes=shapes, aa_delta=moved, control=control)
