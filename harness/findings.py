@@ -13,7 +13,7 @@ from typing import Literal
 from harness.exact import MetricChange, MetricTotal
 from harness.pairing import Ledger
 from harness.records import Gate, RowKey
-from harness.statistics import Estimate
+from harness.statistics import Estimate, percent
 
 Quantity = Literal["device latency", "compile latency"]
 
@@ -161,6 +161,11 @@ class NoiseFloor:
     shapes: int
     p50: float
     largest: float
+
+    def __str__(self) -> str:
+        half, most, largest = (f"{percent(size):.2f} %" for size in (self.p50, self.p95, self.largest))
+        where = f"{self.shapes} shape{'s' * (self.shapes != 1)} of {self.ops} op{'s' * (self.ops != 1)}"
+        return f"one round of identical code moved by {half} (median), {most} (p95), {largest} (max) over {where}"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ def summary(report: CampaignReport, report_path: str) -> str:
     leased = occupancy.line(item.status for own in report.cells.values() for item in own if item.status)
     ends = [*([leased] if leased else []), f"report: {report_path}"]
     few = len(lines) <= OPS_LISTED
+    floor, kinds = report.verdict.noise_floor, len({line.verdict for line in lines})
+    if floor and (few or kinds < LINES - len(ends) - 2):  # every verdict comes first
+        ends = [f"controls: {floor}", *ends]
     body = [_op(line, report.ops[line.op]) for line in lines] if few else _groups(lines, LINES - len(ends) - 2)
     return "\n".join([_head(report), *body, *ends]) + "\n"
 

@@ -47,11 +47,7 @@ def corpus(campaign: CampaignVerdict) -> str:
             f"({count(mean.shapes, 'paired shape')}), ops from {signed(mean.smallest)} to {signed(mean.largest)}"
         )
     if floor:
-        lines.append(
-            f"- in-campaign controls: one round of identical code moved by {signless(floor.p50)} (median), "
-            f"{signless(floor.p95)} (p95), {signless(floor.largest)} (max) over {count(floor.shapes, 'shape')} of "
-            f"{count(floor.ops, 'op')}"
-        )
+        lines.append(f"- in-campaign controls: {floor}")
     lines += [f"- {reason}" for reason in campaign.reasons]
     return "## All ops together\n\n" + "\n".join(lines)
 

@@ -11,6 +11,8 @@ import pytest
 from harness import codec
 from harness.margin import bar
 from harness.noise import Claims, Noise, NoiseRefused, distil, require_comparable, spread, table
+from harness.report import assemble, markdown
+from harness.summary import summary
 from harness.verdict import Verdict, judge_campaign, judge_op
 from tests.evidence import JUDGE, change, change_identity, gate, gated, op_cells, steps
 
@@ -180,3 +182,14 @@ def test_a_claim_within_what_n_rounds_of_the_controls_still_reach_gets_a_note(si
 def test_a_handful_of_control_shapes_says_nothing_about_claims():
     claim = judged(aa("mm", 0.05, 2, effect=2.0, declared_aa=False))
     assert judge_campaign({"mm": claim, "ctl": controls(9.0, shapes=9)}, JUDGE).ops[0].reasons == ()
+
+
+def test_the_controls_are_printed_in_the_summary_and_in_the_report():
+    claim, found = judged(aa("mm", 0.05, 2, effect=2.0, declared_aa=False)), controls(3.0)
+    report = assemble("demo", {}, {"mm": claim, "ctl": found}, JUDGE)
+    floor = report.verdict.noise_floor
+    assert str(floor).endswith("over 12 shapes of 1 op")
+    assert f"\ncontrols: {floor}\n" in summary(report, "report.md")
+    assert f"- in-campaign controls: {floor}\n" in markdown(report)
+    without = assemble("demo", {}, {"mm": claim}, JUDGE)
+    assert "controls" not in summary(without, "report.md") + markdown(without)
