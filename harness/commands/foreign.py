@@ -42,7 +42,6 @@ def _report(arguments: argparse.Namespace, compare: Callable[[Settings], Compari
     except comparing.CaliberRefused as error:
         print(*error.lines, WAY_OUT, sep="\n", file=sys.stderr)
         return int(error.code)
-    print(*found.released, sep="\n", end="\n" * bool(found.released), file=sys.stderr)
     if arguments.json:
         codec.write(arguments.json, found)
     print(printing.text(found), end="")

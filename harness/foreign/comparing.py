@@ -82,8 +82,10 @@ def compare(rounds: Sequence[Sides], settings: Settings) -> Comparison:
     """Compare the runs of each round. CaliberRefused before a latency is read; ForeignError for what cannot be read."""
     _distinct(rounds)
     opened = [{side: run.opened(sides[side]) for side in SIDES} for sides in rounds]
-    known = all(each.identity for sides in opened for each in sides.values())
-    firsts = _firsts(opened, settings.order)
+    started = _started(opened)
+    firsts = list(settings.order) or started or ["A"] * len(rounds)
+    if len(firsts) != len(rounds):
+        raise ForeignError(f"--order {settings.order} names {len(firsts)} rounds, there are {len(rounds)}")
     places = [
         (Place(number, side, firsts[number - 1] == side, len(rounds), settings.aa), sides[side])
         for number, sides in enumerate(opened, 1)
@@ -96,9 +98,9 @@ def compare(rounds: Sequence[Sides], settings: Settings) -> Comparison:
     _refuse(tables, settings)
     _same_repeats(placed)
     judge = replace(settings.judge, allow_caliber_mismatch=True)
-    ordered = bool(settings.order) or known
-    ops = {op: _judged(op, placed, judge, ordered, started=not settings.order and known) for op in _ops(placed)}
-    return _comparison(placed, ops, settings, (*checked.mismatches, *tables), checked.warnings)
+    ops = {op: _judged(op, placed, judge, bool(settings.order), bool(started)) for op in _ops(placed)}
+    warnings = [*checked.warnings, *_contradicted(settings.order, started)]
+    return _comparison(placed, ops, settings, (*checked.mismatches, *tables), warnings)
 
 
 def _comparison(
@@ -108,7 +110,7 @@ def _comparison(
     released: Sequence[Mismatch],
     warnings: Sequence[str],
 ) -> Comparison:
-    counts = {side: sum(len(each.rows) for each in placed if each.at.side == side) for side in SIDES}
+    counts = {side: sum(_count(each) for each in placed if each.at.side == side) for side in SIDES}
     return Comparison(
         n_a=counts["A"],
         n_b=counts["B"],
@@ -136,14 +138,17 @@ def _distinct(rounds: Sequence[Sides]) -> None:
         seen[path.resolve()] = path
 
 
-def _firsts(opened: Sequence[Mapping[SideName, Opened]], order: str) -> list[SideName]:
-    """Which side ran first in each round: as told, else by the identities, else (it decides nothing then) A."""
-    if order and len(order) != len(opened):
-        raise ForeignError(f"--order {order} names {len(order)} rounds, there are {len(opened)}")
-    if order:
-        return ["A" if letter == "A" else "B" for letter in order]
-    starts = [[each[side].identity for side in SIDES] for each in opened]
-    return ["B" if a and b and b.started_at < a.started_at else "A" for a, b in starts]
+def _started(opened: Sequence[Mapping[SideName, Opened]]) -> list[str]:
+    """Which side started first in each round; empty unless every identity says when it did."""
+    starts = [(each["A"].started, each["B"].started) for each in opened]
+    known = ["B" if b < a else "A" for a, b in starts if a and b]
+    return known if len(known) == len(starts) else []
+
+
+def _contradicted(order: str, started: Sequence[str]) -> Iterator[str]:
+    wrong = [str(number) for number, (told, seen) in enumerate(zip(order, started, strict=False), 1) if told != seen]
+    if wrong:
+        yield f"--order {order}, but by their identities the other side started first in round {', '.join(wrong)}"
 
 
 def _placed(places: Sequence[tuple[Place, Opened]]) -> Iterator[Placed]:
@@ -162,13 +167,14 @@ def _same_repeats(placed: Sequence[Placed]) -> None:
 
 
 def _ops(placed: Sequence[Placed]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(op for each in placed for op in each.ops))
+    return tuple(dict.fromkeys(op for each in placed for op in each.rows))
 
 
-def _judged(op: str, placed: Sequence[Placed], judge: Judge, ordered: bool, started: bool) -> OpVerdict:
-    cells = [evidence.cell(op, each, started) for each in placed]
+def _judged(op: str, placed: Sequence[Placed], judge: Judge, told: bool, known: bool) -> OpVerdict:
+    """`told`: the order is the user's word, which stands above the starts that are `known`."""
+    cells = [evidence.cell(op, each, started=known and not told) for each in placed]
     found = judge_op(cells, _gate(op, placed), judge, planned=False)
-    if ordered:
+    if told or known:
         return found
     shapes = tuple(replace(shape, reasons=_unordered(shape)) for shape in found.shapes)
     return replace(found, reasons=_unordered(found), shapes=shapes)
@@ -177,7 +183,7 @@ def _judged(op: str, placed: Sequence[Placed], judge: Judge, ordered: bool, star
 def _gate(op: str, placed: Sequence[Placed]) -> Gate | None:
     """Cells of caliber left fingerprints: what their first round compiled for their one op."""
     a, b = placed[:2]
-    known = a.run.opened.fingerprint and b.run.opened.fingerprint and a.ops == b.ops == (op,)
+    known = a.run.opened.fingerprint and b.run.opened.fingerprint and a.rows.keys() == b.rows.keys() == {op}
     return fingerprint.gate(op, a.run.opened.fingerprint, b.run.opened.fingerprint) if known else None
 
 
@@ -210,9 +216,11 @@ def _warnings(placed: Sequence[Placed], ops: Mapping[str, OpVerdict]) -> Iterato
         yield f"{repeated} rows of A share a name with an earlier one (BLAS layouts do); paired in order"
 
 
+def _count(placed: Placed) -> int:
+    return sum(map(len, placed.rows.values()))
+
+
 def _line(placed: Placed) -> RunLine:
     found, opened = placed.run, placed.run.opened
     used = tuple(text.replace(f"{opened.path}/", "") for text in found.used)
-    return RunLine(
-        placed.at.round, placed.at.side, str(opened.path), len(placed.rows), used, dict(opened.marks.total())
-    )
+    return RunLine(placed.at.round, placed.at.side, str(opened.path), _count(placed), used, dict(opened.marks.total()))

@@ -50,19 +50,17 @@ class Placed:
 
     at: Place
     run: Run
-    rows: tuple[Row, ...]
+    rows: Mapping[str, tuple[Row, ...]]  # by op, in the order they ran
     places: Mapping[RowKey, str]
-
-    @property
-    def ops(self) -> tuple[str, ...]:
-        """Its ops, in the order they ran."""
-        return tuple(dict.fromkeys(row.op for row in self.rows))
 
 
 def place(at: Place, run: Run, other: Run) -> Placed:
     """`run` in its place; `other` is the other side of its round, against which its fallbacks are counted."""
     found = list(run.own) or [pair for table in run.tables for pair in _rows(table, run, other)]
-    return Placed(at, run, tuple(row for row, _ in found), {row.key: where for row, where in found})
+    rows: dict[str, list[Row]] = {}
+    for row, _ in found:
+        rows.setdefault(row.op, []).append(row)
+    return Placed(at, run, {op: tuple(own) for op, own in rows.items()}, {row.key: where for row, where in found})
 
 
 def unread(at: Place, run: Opened, started: bool) -> CellEvidence:
@@ -73,7 +71,7 @@ def unread(at: Place, run: Opened, started: bool) -> CellEvidence:
 def cell(op: str, placed: Placed, started: bool) -> CellEvidence:
     """The cell of one op; `started`: the identity's start is to be trusted for the order of the round."""
     run, opened = placed.run, placed.run.opened
-    rows = tuple(row for row in placed.rows if row.op == op)
+    rows = placed.rows.get(op, ())
     failed = run.failed.get(op, "")
     status = _status(op, placed.at, opened, started, failed, len(rows))
     return CellEvidence(_cell(op, placed.at, opened), status, opened.identity, None, rows, ())

@@ -58,7 +58,7 @@ def scan(text: Text, found: Marks) -> None:
     pending: Counter[str] = Counter()
     for number, line in enumerate(text.lines, 1):
         title = TITLE.match(line)
-        if title:
+        if title and pending:
             found.placed[title["op"], dtype_text(title["dtype"])] += pending
             pending = Counter()
         marker = MARK.search(line)

@@ -24,6 +24,7 @@ def text(found: Comparison) -> str:
 def _lines(found: Comparison) -> Iterator[str]:
     state = "INCOMPLETE" if found.incomplete or not found.n_paired else "complete"
     yield f"n_A {found.n_a}  n_B {found.n_b}  n_paired {found.n_paired}  rounds {found.rounds}  {state}"
+    yield from found.released
     for run in found.runs:
         yield from _run(run, found.rounds)
     yield from (f"incomplete: {each}" for each in found.incomplete)

@@ -42,7 +42,10 @@ class Text:
 
 def read(path: Path, wanted: bool = False) -> Text | None:
     """The text of `path`; None for a binary file, unless its name, or `wanted`, says that it is text."""
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ForeignError(f"{path}: {error.strerror}; make it readable, or take it out of the run") from None
     if data.startswith(WIDE_BOMS) or _wide(data[:SNIFFED]):
         raise ForeignError(
             f"{path}: is UTF-16 (PowerShell's `>` writes that); convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"

@@ -10,6 +10,8 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from harness import codec, store
@@ -45,11 +47,20 @@ class Opened:
     texts: tuple[Text, ...]
     marks: marks.Marks
 
-    @property
+    @cached_property
     def recorded(self) -> bool:
         """Did this run tune itself and record what it chose?"""
         mode = self.identity.autotune_mode if self.identity else ""
         return mode == "record" or bool(self.marks.total()[marks.RECORDED])
+
+    @cached_property
+    def started(self) -> datetime | None:
+        """When its process started; None when no identity says it, or without a time zone."""
+        try:
+            found = datetime.fromisoformat(self.identity.started_at) if self.identity else None
+        except ValueError:
+            return None
+        return found if found and found.tzinfo else None
 
 
 @dataclass(frozen=True)
@@ -126,7 +137,7 @@ def _flaggems(run: Opened) -> Run:
                 rows, cut = read(text)
                 found += [Source(text.path, kind, tuple(rows))] if rows else []
                 torn += [f"{text.place(len(text.lines))}: torn last line left out ({kind})"] if cut else []
-    chosen = sources.choose(found, bool(torn), run.identity.started_at if run.identity else "")
+    chosen = sources.choose(found, bool(torn), run.started)
     return Run(run, chosen.tables, (), chosen.used, chosen.warnings, tuple(torn), failed, tuple(skipped))
 
 
@@ -151,7 +162,7 @@ def _files(run: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(run):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and "cache" not in name)
         paths = (Path(folder) / name for name in sorted(names) if not name.startswith("."))
-        yield from (path for path in paths if path.suffix not in COMPILED)
+        yield from (path for path in paths if path.suffix not in COMPILED and path.is_file())
 
 
 def _one(found: list[Text], what: str) -> None:

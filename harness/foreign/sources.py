@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -44,13 +44,12 @@ class Chosen:
     warnings: tuple[str, ...]
 
 
-def choose(found: Sequence[Source], torn: bool, started_at: str) -> Chosen:
-    """The best source of each table; the others must agree with it. `started_at` is the identity's, or ""."""
+def choose(found: Sequence[Source], torn: bool, started: datetime | None) -> Chosen:
+    """The best source of each table; the others must agree with it. `started`: the process did, if known."""
     by_name: dict[tuple[str, str], dict[Kind, tuple[Source, Table]]] = defaultdict(dict)
     for source in found:
-        for name in dict.fromkeys(table.name for table in source.tables):
-            own = joined([table for table in source.tables if table.name == name])
-            _once(by_name[name], source, own)
+        for name, own in _by_name(source.tables).items():
+            _once(by_name[name], source, joined(own))
     live = any(source.kind != "record json" for source in found)
     tables, rows, agreeing, stale = [], Counter[Origin](), Counter[Origin](), []
     for (op, dtype), kinds in by_name.items():
@@ -65,7 +64,14 @@ def choose(found: Sequence[Source], torn: bool, started_at: str) -> Chosen:
             agreeing[other.origin] += len(table.entries)
     used = [f"{count} rows from {_named(*origin)}" for origin, count in rows.items()]
     used += [f"{count} rows agree in {_named(*origin)}" for origin, count in agreeing.items()]
-    return Chosen(tuple(tables), tuple(used), (*_left_out(stale), *_dated(found, rows, live, started_at)))
+    return Chosen(tuple(tables), tuple(used), (*_left_out(stale), *_dated(found, rows, live, started)))
+
+
+def _by_name(tables: Sequence[Table]) -> Mapping[tuple[str, str], list[Table]]:
+    found: dict[tuple[str, str], list[Table]] = defaultdict(list)
+    for table in tables:
+        found[table.name].append(table)
+    return found
 
 
 def _once(kinds: dict[Kind, tuple[Source, Table]], source: Source, table: Table) -> None:
@@ -114,7 +120,7 @@ def _left_out(stale: Sequence[str]) -> list[str]:
     return [f"left out, in the result file only, which --record json merges into an older one: {names}"]
 
 
-def _dated(found: Sequence[Source], used: Counter[Origin], live: bool, started_at: str) -> list[str]:
+def _dated(found: Sequence[Source], used: Counter[Origin], live: bool, started: datetime | None) -> list[str]:
     """A result file's time against the run's own: it may be of another run, or hold one."""
     results = [source for source in found if source.kind == "record json"]
     logs = [_modified(source.path) for source in found if source.kind != "record json"]
@@ -123,8 +129,8 @@ def _dated(found: Sequence[Source], used: Counter[Origin], live: bool, started_a
         written = _modified(source.path)
         if logs and written < max(logs) - OLDER:
             warnings.append(f"{source.path} is older than the log of its run")
-        elif started_at and written < datetime.fromisoformat(started_at):
-            warnings.append(f"{source.path} was written before its run started ({started_at})")
+        elif started and written < started:
+            warnings.append(f"{source.path} was written before its run started ({started.isoformat()})")
         elif not live and used[source.origin]:
             warnings.append(f"{source.path}: no log confirms it; --record json merges into an existing file")
     return warnings

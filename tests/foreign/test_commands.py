@@ -17,7 +17,7 @@ def test_an_incomplete_pair_is_the_golden_report(repo_root, monkeypatch, capsys,
     monkeypatch.chdir(repo_root / "tests" / "fixtures" / "foreign")
     assert main(["ab", "before", "after", RELEASE]) == 5
     printed = capsys.readouterr()
-    assert printed.err == "!!! [caliber] identity: missing -> before, after\n"
+    assert printed.out.splitlines()[1] == "!!! [caliber] identity: missing -> before, after"
     golden("foreign_ab.txt", printed.out)
 
 

@@ -367,6 +367,18 @@ def test_without_identities_the_order_must_be_told(tmp_path):
         judged(root, replace(FREE, order="AB"))
 
 
+def test_an_order_that_the_identities_contradict_is_warned_of(tmp_path):
+    found = judged(campaign(tmp_path, n=4), replace(STRICT, order="AABB"))
+    assert found.warnings[0].endswith("by their identities the other side started first in round 2, 3")
+    assert [each.order for each in found.ops["mm"].rounds] == [1, 1, -1, -1]
+
+
+@pytest.mark.parametrize("start", ["", "2026-01-01T00:00:00", "yesterday"])
+def test_a_start_that_is_no_time_is_unknown(tmp_path, start):
+    a = run(tmp_path / "a", [bench()], "A", started_at=start)
+    assert ab(a, run(tmp_path / "b", [bench()], "B")).n_paired == 2
+
+
 def test_a_row_that_some_rounds_lack_is_in_no_number(tmp_path):
     root = campaign(tmp_path, 1.05, ops=("mm",))
     path = root / "r3_B" / "result_mm.log"

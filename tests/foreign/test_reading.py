@@ -48,5 +48,11 @@ def test_binary_files_are_passed_over_unless_they_are_named_as_text(tmp_path):
         read(tmp_path, b"\x7fELF\0\1\2", "kernel.cubin", wanted=True)
 
 
+def test_what_cannot_be_opened_is_named(tmp_path):
+    with pytest.raises(ForeignError, match=r"x\.log: Is a directory; make it readable"):
+        (tmp_path / "x.log").mkdir()
+        reading.read(tmp_path / "x.log")
+
+
 def test_an_empty_file_has_no_lines(tmp_path):
     assert read(tmp_path, b"").lines == ()
