@@ -39,7 +39,7 @@ def render(directory: Path) -> tuple[report.CampaignReport, ExitCode]:
     found = collect(directory, pages.judge)
     codec.write(directory / "caliber.json", found.caliber)
     codec.write_text(directory / "report.tsv", report.tsv(found))
-    codec.write(directory / "report.json", report_data.data(found))
+    codec.write_text(directory / "report.json", codec.dumps(report_data.data(found)) + "\n")
     codec.write_text(directory / "report.junit.xml", junit.document(found, ci.Policy()))
     store.write_status_table(directory)
     control.settle(directory, found)
