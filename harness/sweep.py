@@ -8,7 +8,7 @@ the seeds lack ends the seeded run in the target (plugins/seeding.py). Either wa
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,16 +33,16 @@ class Conflict:
     dropped: int
 
 
-def merge(records: Sequence[AutotuneRecord]) -> tuple[AutotuneRecord, tuple[Conflict, ...]]:
-    """One record of all shards' keys, in shard order, and every conflict. `records` has one record per shard."""
+def merge(records: Mapping[int, AutotuneRecord]) -> tuple[AutotuneRecord, tuple[Conflict, ...]]:
+    """One record of all shards' keys, in shard order, and every conflict. `records` is one record per shard."""
     found: dict[tuple[str, str, str, str], tuple[int, TunedKey]] = {}
     conflicts = []
-    for shard, record in enumerate(records):
+    for shard, record in records.items():
         for key in record.keys:
             first, kept = found.setdefault((key.kernel, key.source_hash, key.key, key.candidates_hash), (shard, key))
             if kept.winner != key.winner:
                 conflicts.append(Conflict(key.kernel, key.key, first, shard))
-    return replace(records[0], keys=tuple(key for _, key in found.values())), tuple(conflicts)
+    return replace(next(iter(records.values())), keys=tuple(key for _, key in found.values())), tuple(conflicts)
 
 
 def seed(place: Place) -> None:
@@ -51,13 +51,14 @@ def seed(place: Place) -> None:
     if cell.round or cell.shards > 1 or cell.measure.sweep_shards < 2 or cell.autotune != "record":
         return
     count = cell.measure.sweep_shards
-    shards = [place.campaign / replace(cell, shard=number, shards=count).key for number in range(count)]
-    lost = list(_lost(shards))
+    shards = {number: place.campaign / replace(cell, shard=number, shards=count).key for number in range(count)}
+    own = {number: directory for number, directory in shards.items() if not _had_no_shapes(directory)}
+    lost = list(_lost(own or shards))
     if lost:
         for event in lost:
             _tell(place, event)
         return
-    merged, conflicts = merge([codec.read(AutotuneRecord, shard / "autotune.json") for shard in shards])
+    merged, conflicts = merge({n: codec.read(AutotuneRecord, shard / "autotune.json") for n, shard in own.items()})
     for conflict in conflicts:
         detail = {"kernel": conflict.kernel, "key": conflict.key, "kept_shard": str(conflict.kept)}
         _tell(place, Event("SWEEP_CONFLICT", "", {**detail, "dropped_shard": str(conflict.dropped)}))
@@ -82,8 +83,16 @@ def discarded(place: Place) -> bool:
     return True
 
 
-def _lost(shards: Sequence[Path]) -> Iterator[Event]:
-    for number, directory in enumerate(shards):
+def _had_no_shapes(directory: Path) -> bool:
+    """True of a shard for which none was left, as it says itself: it cannot have recorded, and nothing is missing."""
+    ended = store.status(directory)
+    events = store.events(directory / "attempts" / str(ended.attempt)) if ended else ()
+    taken = {event.detail.get("taken") for event in events if event.code == "SHARD_SHAPES"}
+    return taken == {"0"}
+
+
+def _lost(shards: Mapping[int, Path]) -> Iterator[Event]:
+    for number, directory in shards.items():
         ended = store.status(directory)
         if ended is None or ended.outcome is not Outcome.RECORDED:
             why = f"{ended.outcome.value}: {ended.reason}" if ended else "it has not run"

@@ -46,19 +46,21 @@ def told(of: Place) -> list[Event]:
 
 
 def test_the_keys_of_all_shards_become_one_record_in_shard_order():
-    merged, conflicts = sweep.merge([record(key("[1]")), record(key("[2]"), key("[1]"))])
+    merged, conflicts = sweep.merge({0: record(key("[1]")), 1: record(key("[2]"), key("[1]"))})
     assert [found.key for found in merged.keys] == ["[1]", "[2]"]
     assert conflicts == ()
 
 
 def test_two_shards_that_chose_differently_keep_the_firsts_choice_and_are_told():
-    merged, conflicts = sweep.merge([record(), record(key("[1]", SMALL)), record(key("[1]", LARGE))])
+    merged, conflicts = sweep.merge({0: record(), 1: record(key("[1]", SMALL)), 2: record(key("[1]", LARGE))})
     assert [found.winner for found in merged.keys] == [SMALL]
     assert conflicts == (sweep.Conflict("ops.mm", "[1]", kept=1, dropped=2),)
 
 
 def test_a_key_of_another_kernel_text_is_no_conflict():
-    merged, conflicts = sweep.merge([record(key("[1]", SMALL, source="a")), record(key("[1]", LARGE, source="b"))])
+    merged, conflicts = sweep.merge(
+        {0: record(key("[1]", SMALL, source="a")), 1: record(key("[1]", LARGE, source="b"))}
+    )
     assert (len(merged.keys), conflicts) == (2, ())
 
 
@@ -94,6 +96,40 @@ def test_a_shard_that_never_ran_discards_the_sweep_too(tmp_path):
     own = place(tmp_path, round_0())
     sweep.seed(own)
     assert [event.detail["why"] for event in told(own)] == ["it has not run"]
+
+
+def took(tmp_path, number: int, *shapes: int) -> None:
+    """Shard `number` of 2 ended without a row, having taken so many shapes per benchmark."""
+    ended(tmp_path, number, outcome=Outcome.OP_FAILED)
+    for count in shapes:
+        event = Event("SHARD_SHAPES", "", {"total": "1", "taken": str(count)})
+        codec.append_line(tmp_path / f"softmax/sweep_s{number}/attempts/1/events.jsonl", event)
+
+
+def test_a_shard_for_which_no_shape_was_left_is_not_missed(tmp_path):
+    ended(tmp_path, 0, (key("[1]"),))
+    took(tmp_path, 1, 0, 0)
+    own = place(tmp_path, round_0())
+    sweep.seed(own)
+    assert len(codec.read(AutotuneRecord, own.attempt / "seeds.json").keys) == 1
+    assert told(own) == []
+
+
+@pytest.mark.parametrize("shapes", [(0, 1), (1,), ()])
+def test_a_shard_that_failed_on_a_shape_is_missed(tmp_path, shapes):
+    ended(tmp_path, 0, (key("[1]"),))
+    took(tmp_path, 1, *shapes)
+    own = place(tmp_path, round_0())
+    sweep.seed(own)
+    assert not (own.attempt / "seeds.json").exists()
+
+
+def test_shards_that_all_had_no_shapes_are_no_sweep(tmp_path):
+    took(tmp_path, 0, 0)
+    took(tmp_path, 1, 0)
+    own = place(tmp_path, round_0())
+    sweep.seed(own)
+    assert [event.detail["shard"] for event in told(own)] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
