@@ -72,7 +72,7 @@ def _explain(arguments: argparse.Namespace) -> int:
         gate=store.gate(directory, op),
         judge=settings,
         clocks=judging.clocks(directory, cells),
-        noise=control.floor(settings, cells),
+        noise=control.floor(settings, cells, directory / control.KEPT),
         on_file=ops.get(op),
         line=lines.get(op),
     )

@@ -36,7 +36,11 @@ def test_a_control_runs_prints_its_noise_and_widens_the_margin_of_its_campaign(t
     verdict = json.loads((project.results / "mm/verdict.json").read_text())
     assert verdict["margin_source"] == "A/A t_aa: p95 of 2 shapes"
     assert verdict["verdict"] != "SLOWER", "identical sides read as much"
-    assert "(A/A t_aa: p95 of 2 shapes)" in caliber(project, "explain", "results/t", "mm", "[[8]]").stdout
+    told = caliber(project, "explain", "results/t", "mm", "[[8]]").stdout
+    assert "verdict.json says " in told and "this derivation gives the same" in told
+    assert "(A/A t_aa: p95 of 2 shapes)" in told
+    unknown = caliber(project, "explain", "results/t", "nm")
+    assert (unknown.returncode, unknown.stderr) == (1, "caliber: no op 'nm'; near: mm\n")
 
 
 def test_a_campaign_that_leans_on_no_control_is_refused_before_it_measures(tmp_path):
