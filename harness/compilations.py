@@ -29,6 +29,7 @@ class Specialization:
     target: Mapping[str, Any]  # fields of Triton's GPUTarget
     data: str  # what JITFunction.preload reads; of the options only those that the call itself asked for
     file: str = ""  # name below the attempt's `generated/`: a copy of a module that no import finds
+    overlaid: str = ""  # the module whose globals the generator laid over that module's own
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""When a cell is not measured: its op failed before, or its gate found no code change. Writes the gate, nothing else."""
+"""When a cell is not measured: its op failed before, or its gate found no code change. Writes the gate only."""
 
 from __future__ import annotations
 

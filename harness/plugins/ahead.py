@@ -84,15 +84,14 @@ def stand_in(target: Mapping[str, Any], runtime: str, device_name: str) -> None:
 
 def kernel_of(item: Specialization, generated: Path) -> Any:
     """The JIT function that `item` names, found in its module below whatever wraps it; LookupError if it is no more."""
+    module = _generated(item, generated / item.file) if item.file else importlib.import_module(item.module)
     jit = importlib.import_module("triton.runtime.jit")
-    module = _load(item.module, generated / item.file) if item.file else importlib.import_module(item.module)
     found = getattr(jit, "_triton_jit_function_registry", {}).get(f"{item.module}:{item.kernel}")  # 3.7 on
     if found is None:
         found = module
         for part in item.kernel.split("."):
             found = getattr(found, part, None)
-        while found is not None and not isinstance(found, jit.JITFunction):  # tuners, heuristics, a provider's own
-            found = getattr(found, "fn", None)
+        found = _unwrapped(found)
     if found is None or found.fn.__qualname__ != item.kernel:
         raise LookupError(f"{item.module} has no JIT function {item.kernel} that can be reached from outside")
     return found
@@ -109,14 +108,35 @@ def asked_here(item: Specialization) -> str:
     return json.dumps(data)
 
 
-def _load(name: str, path: Path) -> ModuleType:
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path} is no module")
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+def _unwrapped(found: Any) -> Any:
+    """The JIT function inside tuners, heuristics and a provider's own wrappers; None where there is none."""
+    kind = importlib.import_module("triton.runtime.jit").JITFunction
+    while found is not None and not isinstance(found, kind):
+        inside = getattr(found, "__dict__", {})
+        found = next((value for value in inside.values() if isinstance(value, kind)), inside.get("fn"))
+    return found
+
+
+def _generated(item: Specialization, path: Path) -> ModuleType:
+    """A generator's module as it stood when it launched: its text, and over it the globals of the module it served.
+
+    FlagGems' pointwise operators take their scalar function so, as the JIT function inside its wrapper.
+    """
+    if item.module in sys.modules:
+        return sys.modules[item.module]
+    spec = importlib.util.spec_from_file_location(item.module, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if item.overlaid:
+        served, own = vars(importlib.import_module(item.overlaid)), _unwrapped(getattr(module, item.kernel, None))
+        names = own.fn.__code__.co_names if own is not None else ()
+        inner = {name: _unwrapped(served.get(name)) for name in names}
+        called = {name: found for name, found in inner.items() if found is not None and found.fn.__name__ == name}
+        vars(module).update({**served, item.kernel: vars(module)[item.kernel], **called})
+    sys.modules[item.module] = module
+    return module
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ def write(attempt: Path, launched: Iterable[str]) -> None:
         if hash not in _asked:
             continue
         kernel, asked = _asked[hash]
+        overlaid = str(kernel.fn.__globals__.get("__name__", ""))
         try:
             found = Specialization(
                 module=str(kernel.fn.__module__),
@@ -63,6 +64,7 @@ def write(attempt: Path, launched: Iterable[str]) -> None:
                 target=dict(vars(target)),
                 data=_serialised(kernel, asked, target),
                 file=_kept(attempt / "generated", kernel.fn),
+                overlaid=overlaid if overlaid != kernel.fn.__module__ else "",
             )
             lines.append(codec.dumps(found) + "\n")
         except (TypeError, ValueError, OSError, codec.CodecError) as error:

@@ -32,7 +32,7 @@ def cache(directory: Path) -> dict[str, str]:
     return {"TRITON_CACHE_DIR": str(directory / "triton"), "CALIBER_CACHE_STAMP": str(directory / "stamp.json")}
 
 
-def compile_ahead(recorded: Ran, cell: Cell, **env: str) -> Ahead:
+def compile_ahead(recorded: Ran, cell: Cell, root: Path | None = None, **env: str) -> Ahead:
     """What the runner does for one side: its own interpreter and environment, no pytest."""
     place = Path(env["TRITON_CACHE_DIR"]).parent / "ahead"
     place.mkdir()
@@ -45,7 +45,7 @@ def compile_ahead(recorded: Ran, cell: Cell, **env: str) -> Ahead:
     wanted, result = recorded.attempt / "specializations.jsonl", place / "result.json"
     done = subprocess.run(
         [cell.side.python, "-m", "harness.plugins.ahead", f"--specializations={wanted}", f"--result={result}"],
-        cwd=cell.provider.root, env={**os.environ, **own, **env}, capture_output=True, text=True, check=False,
+        cwd=root or cell.provider.root, env={**os.environ, **own, **env}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return codec.read(Ahead, result)
@@ -106,3 +106,34 @@ def test_a_kernel_that_cannot_be_reached_is_named_and_the_others_are_compiled(tm
     assert set(found.missing) == {f"{item.module}.{item.kernel}" for item in lost}
     assert "can be reached from outside" in found.missing[f"{lost[0].module}.{lost[0].kernel}"]
     assert found.missing[f"no_such_module.{lost[1].kernel}"].startswith("ModuleNotFoundError")
+
+
+GENERATOR = REPOSITORY / "tests/fixtures/plugins/generator"
+
+
+def launch_generated(attempt: Path, target: str, **env: str) -> str:
+    """Launch the generated kernel in a process of its own; "compiled hits"."""
+    attempt.mkdir()
+    codec.write(attempt / "cell.json", cell_of(round=0))
+    own = {"CALIBER_CELL": str(attempt / "cell.json"), "CALIBER_ATTEMPT": str(attempt), "GENERATOR_TARGET": target}
+    own |= {"GENERATOR_CACHE": str(attempt / "scratch"), "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "served.py"], cwd=GENERATOR, env={**os.environ, **own, **env}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[-2]
+
+
+@pytest.mark.parametrize("target", ["cuda:90:32", "hip:gfx942:64"])
+def test_a_generated_kernel_is_compiled_ahead_though_its_generator_wrote_it_elsewhere(tmp_path, target):
+    fresh = {"TRITON_CACHE_DIR": str(tmp_path / "r0_cache")}
+    assert launch_generated(tmp_path / "r0", target, **fresh) == "1 0"
+    (wanted,) = codec.read_lines(Specialization, tmp_path / "r0" / "specializations.jsonl")
+    assert (wanted.module, wanted.overlaid) == ("_gen_module_halve", "served")
+    for path in (tmp_path / "r0" / "scratch").iterdir():
+        path.unlink()  # as the runner does
+    env = cache(tmp_path / "double" / "cache_A")
+    found = compile_ahead(Ran(0, "", tmp_path / "r0"), cell_of(), GENERATOR, **env)
+    assert (found.compiled, found.missing) == (1, {})
+    assert launch_generated(tmp_path / "r1", target, **env) == "0 1"
