@@ -128,6 +128,20 @@ def test_a_replay_of_the_other_sides_record_is_normal_and_noted(tmp_path, record
     assert found.warnings[0].startswith(f"{recorder} tuned itself, the other side replays")
 
 
+def test_one_log_that_recorded_is_not_two(tmp_path):
+    a, b = logs(tmp_path, "AUTOTUNE_RECORDED keys=5\n" + console([bench()]), console([bench()]))
+    with pytest.raises(CaliberRefused) as refused:
+        ab(a, b)
+    assert refused.value.lines == (f"!!! [caliber] identity: missing -> {a}, {b}",)
+
+
+@pytest.mark.parametrize("other", [{"autotune_digest": ""}, {"autotune_mode": "first", "autotune_digest": ""}])
+def test_a_record_is_pinned_by_a_replay_and_by_nothing_else(tmp_path, other):
+    a = run(tmp_path / "a", [bench()], "A", autotune_mode="record", autotune_digest="")
+    with pytest.raises(CaliberRefused, match=f"autotune_mode: record -> {a}; "):
+        ab(a, run(tmp_path / "b", [bench()], "B", **other))
+
+
 def test_replays_of_two_records_are_not_one_caliber(tmp_path):
     a = run(tmp_path / "a", [bench()], "A", autotune_digest="sha256:1")
     b = run(tmp_path / "b", [bench()], "B", autotune_digest="sha256:2")

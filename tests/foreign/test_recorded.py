@@ -49,6 +49,11 @@ def test_a_decimal_comma_is_refused_with_its_line(text):
         recorded.read_log(text(content.replace("0,0091", '"0,0091"')))
 
 
+def test_a_truth_value_is_no_latency(text):
+    with pytest.raises(ForeignError, match=r"result\[0\]: latency True is no number of ms"):
+        recorded.read_log(text(log([bench(latencies=(0.25,))]).replace("0.25", "true")))
+
+
 def test_a_key_that_repeats_is_refused(text):
     with pytest.raises(ForeignError, match=r"result\.log:2: duplicate key 'latency'"):
         recorded.read_log(text(log([bench()]).replace('"latency":', '"latency": 1.0, "latency":', 1)))
