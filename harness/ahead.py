@@ -7,6 +7,7 @@ measured cells compile what is missing. Round 0 says what to compile; the side's
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import sys
@@ -30,6 +31,7 @@ def main() -> int:
     process.die_with_parent(signal.SIGTERM)
     process.adopt_orphans()
     process.raise_on_signals()
+    os.nice(10)  # a cell measured meanwhile on this host goes first
     cell = codec.read(Cell, path)
     op = path.parent.parent
     own = op / f"cache_{cell.side.name}" / "ahead"
