@@ -134,7 +134,7 @@ def _detail(text: str) -> str | None:
     """The shape text of a printed detail; None where it is no Python expression of sizes and plain values."""
     try:
         return shape_text(None if text == "N/A" else _value(ast.parse(text, mode="eval").body))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError):
         return None
 
 

@@ -427,6 +427,33 @@ def test_caliber_cells_bring_their_fingerprints(tmp_path):
     assert not any("no fingerprints" in warning for warning in found.warnings)
 
 
+DAMAGE = (b"\n", b",", b"\r\n", b'"', b"NaN", b"-", b"[", b"{", b"null", b"1e999", b"\x1b[0m", b"\xff", b"\0")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_file_is_read_or_refused_and_never_crashes(tmp_path, seed):
+    rng = random.Random(seed)
+    benches = [bench("mm", columns=(1.5,)), Bench("op", "int8", [(([(4, 4), -1], {"dim": -1, "p": 1e-5}), 0.25)])]
+    a = write(tmp_path / "a", {"r.log": log(benches)})
+    for whole in (console(benches), log(benches), result(benches)):
+        for _ in range(5):
+            data = bytearray(whole.encode())
+            place = rng.randrange(len(data))
+            data[place : place + rng.choice((0, 1, 40))] = rng.choice(DAMAGE)
+            b = write(tmp_path / "b", {"x": bytes(data[: rng.choice((len(data), place + 1))])})
+            try:
+                found = ab(a, b, FREE)
+            except ForeignError as refusal:
+                assert str(b) in str(refusal)
+            else:
+                assert codec.loads(comparing.Comparison, codec.dumps(found), "x") == found
+
+
+def test_a_detail_that_negates_a_list_is_its_own_text(tmp_path):
+    a, b = logs(tmp_path, *[table(bench()).replace("torch.Size([8, 8])]", "torch.Size(-[8, 8])]")] * 2)
+    assert "torch.Size(-[8, 8])" in ab(a, b, FREE).ops["mm"].shapes[0].key.shape
+
+
 def test_a_comparison_is_whole_in_json(tmp_path):
     found = ab(*two(tmp_path, [bench(latencies=(1, 2, math.nan))], [bench(latencies=(1, 2))]))
     assert codec.loads(comparing.Comparison, codec.dumps(found), "x") == found
