@@ -1,6 +1,7 @@
 """correctness: in round 1 every row's result is held against the reference's, and no other cell pays for it."""
 
 import dataclasses
+import shutil
 
 import pytest
 
@@ -91,3 +92,39 @@ def test_a_row_stands_when_one_call_more_fails(tmp_path, monkeypatch):
     taken = correctness.Taken(reference=False)
     taken.keep(lambda: 1 / 0)
     assert taken.why == "ZeroDivisionError: division by zero"
+
+
+BUILTIN_OPS = """
+import torch
+
+from .base import UnaryPointwiseBenchmark
+
+
+class OnCpu(UnaryPointwiseBenchmark):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.device = "cpu"
+
+
+def test_right():
+    OnCpu("right", torch.exp, lambda x: torch.exp(x.double()).to(x.dtype)).run()
+
+
+def test_wrong():
+    OnCpu("wrong", torch.exp, torch.sinh).run()
+"""
+
+
+@pytest.mark.slow
+def test_the_builtin_providers_own_protocol_is_checked_too(tmp_path):
+    root, shapes = tmp_path / "provider", '{"Benchmark": {"shapes": [[1000], [64, 64]]}}'
+    shutil.copytree(REPOSITORY / "harness/providers/builtin/benchmark", root / "benchmark")
+    (root / "benchmark/test_ops.py").write_text(BUILTIN_OPS)
+    (root / "shapes.json").write_text(shapes)
+    arguments = ("--shape_file=shapes.json", "--dtypes=float16", "--dtypes=bfloat16")
+    provider = dataclasses.replace(CELL.provider, root=str(root))
+    ran = run(tmp_path / "run", "test", dataclasses.replace(CELL, provider=provider, pytest_args=arguments))
+    assert ran.rc == 0, ran.log
+    assert ran.event("RESULT_CHECKED").detail == {"agree": "4", "differ": "4", "unchecked": "0"}
+    assert {event.row.split()[0] for event in ran.events if event.code == "RESULT_DIFFERS"} == {"wrong"}
+    assert {(row.op, row.occurrence) for row in ran.rows} == {("right", 0), ("wrong", 0)}, "the reference is no row"
