@@ -151,12 +151,20 @@ def _device(ground: Ground) -> None:
     except DeviceError as error:
         raise PreflightFailed("device", error.observed, error.remedy) from None
     seen = ground.answer["device"]
-    if seen and (seen["error"] or not seen["count"]):
-        why = seen["error"] or "it counts 0 devices"
-        raise PreflightFailed(
-            "device", f"torch.{seen['runtime']} of {ground.interpreter} sees no device: {why}",
-            "install a torch build for this device and driver",
-        )  # fmt: skip
+    if seen and seen["count"] != 1:
+        raise PreflightFailed("device", *_not_one(ground, seen))
+
+
+def _not_one(ground: Ground, seen: Mapping[str, Any]) -> tuple[str, str]:
+    """What torch said instead of "one device", and the way out."""
+    side, module = f"sides.{ground.cell.side.name}", f"torch.{seen['runtime']} of {ground.interpreter}"
+    if seen["count"]:
+        names = ", ".join(ground.cell.instrument.visible_env)
+        return f"{module} sees {seen['count']} devices, a cell has one", f"leave {names} out of {side}.env"
+    if seen["error"].startswith("ModuleNotFoundError"):
+        return f"{module} does not exist: {seen['error']}", f"install it there, or set {side}.python or pythonpath"
+    why = seen["error"] or "it counts 0 devices"
+    return f"{module} sees no device: {why}", "install a torch build for this device and driver"
 
 
 def _provider_file(ground: Ground) -> None:

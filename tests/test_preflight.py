@@ -147,6 +147,25 @@ def test_a_torch_that_sees_no_device(ground):
     assert f"check=device: torch.cuda of {sys.executable} sees no device: it counts 0 devices; install a torch" in text
 
 
+def test_a_torch_without_the_vendors_module_is_told_by_the_package_that_brings_it(ground):
+    lacking = {"runtime": "musa", "count": 0, "name": "", "error": "ModuleNotFoundError: No module named 'torch_musa'"}
+    listed = fakes.answering({"mthreads-gmi": fakes.text("mthreads_gmi.json")})
+    cell = on(ground.cell, "musa", "3")
+    text = ground.refusal(cell=cell, full=True, run=answering(device=lacking), run_tool=listed)
+    assert text.endswith(
+        f"check=device: torch.musa of {sys.executable} does not exist: ModuleNotFoundError: No module named "
+        "'torch_musa'; install it there, or set sides.A.python or pythonpath"
+    )
+
+
+def test_a_torch_that_sees_more_than_the_lanes_device(ground):
+    two = {"runtime": "cuda", "count": 2, "name": "NVIDIA H200", "error": ""}
+    cell = on(ground.cell, "cuda", "0")
+    run_tool = fakes.answering({"nvidia-smi -L": LISTED})
+    text = ground.refusal(cell=cell, full=True, run=answering(device=two), run_tool=run_tool)
+    assert "sees 2 devices, a cell has one; leave CUDA_VISIBLE_DEVICES out of sides.A.env" in text
+
+
 def test_only_the_file_half_of_a_node_is_checked(ground):
     ground.check(cell=replace(ground.cell, workload=Workload("mm", "benchmark/test_mm.py::test_gone")))
     gone = replace(ground.cell, workload=Workload("mm", "benchmark/test_gone.py::test_mm"))

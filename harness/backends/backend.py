@@ -19,8 +19,9 @@ from harness.records import CaptureTexts
 class Backend:
     """One vendor. `runtime` is the torch device module; `find` lists devices by the vendor tool, for a target text.
 
-    `plugins` are planned first, before the common ones. `sampler` names a telemetry sampler, "" = none. `tool` is
-    what is looked for on PATH ("" = nothing), `remedy` the way out when no device is found.
+    `plugins` are planned before the common ones, and the one that sets up the device before all. `sampler` names a
+    telemetry sampler, "" = none. `tool` is what is looked for on PATH ("" = nothing), `remedy` the way out when no
+    device is found.
     """
 
     name: str

@@ -77,7 +77,7 @@ CUDA = Backend(
         # (ACE-Step-1.5 #587).
         poisoned=("Offset increment outside graph capture encountered unexpectedly",),
     ),
-    plugins=(),
+    plugins=("harness.plugins.device",),
     sampler="nvml",
     tool="nvidia-smi",
     remedy="install the NVIDIA driver; in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility",

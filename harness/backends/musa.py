@@ -63,7 +63,7 @@ MUSA = Backend(
         # No wording of a kernel failure is established here; an unknown one is fatal anyway.
         poisoned=("MUSA error: unknown error",),
     ),
-    plugins=("harness.plugins.compat_musa",),
+    plugins=("harness.plugins.device", "harness.plugins.compat_musa"),
     sampler="mthreads-gmi",
     tool="mthreads-gmi",
     remedy="install the MUSA driver; in a container set MTHREADS_VISIBLE_DEVICES",

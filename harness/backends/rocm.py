@@ -101,7 +101,7 @@ ROCM = Backend(
         ),
         poisoned=("Offset increment outside graph capture encountered unexpectedly",),
     ),
-    plugins=(),
+    plugins=("harness.plugins.device",),
     sampler="rocm-smi",
     tool="rocm-smi",
     remedy="install ROCm with rocm-smi or amd-smi, and join the groups render and video",

@@ -75,14 +75,20 @@ def torch_device(runtime: str) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {"runtime": runtime, "count": 0, "name": "", "error": ""}
     try:
-        if runtime != "cuda":
-            importlib.import_module(f"torch_{runtime}")
-        module = getattr(importlib.import_module("torch"), runtime)
+        module = device_module(runtime)
         found["count"] = module.device_count() if module.is_available() else 0
         found["name"] = module.get_device_name(0) if found["count"] else ""
     except Exception as problem:  # why: the same for a driver that does not fit its torch
         found["error"] = " ".join(f"{type(problem).__name__}: {problem}".split())[:300]
     return found
+
+
+def device_module(runtime: str) -> Any:
+    """torch.<runtime>; where torch lacks it, torch_<runtime> is imported, which brings it. Raises what that raises."""
+    torch = importlib.import_module("torch")
+    if not hasattr(torch, runtime):
+        importlib.import_module(f"torch_{runtime}")
+    return getattr(torch, runtime)
 
 
 if __name__ == "__main__":

@@ -71,24 +71,32 @@ def test_a_build_on_pythonpath_does_not_borrow_the_version_of_the_installed_one(
 
 
 FAKE_TORCH = """
-class musa:
+class Musa:
     is_available = staticmethod(lambda: {count} > 0)
     device_count = staticmethod(lambda: {count})
     get_device_name = staticmethod(lambda index: "MTT S5000")
 """
 
 
+def device(directory: Path) -> dict:
+    return probe(directory, "--modules", "torch", "--import", "--runtime", "musa")["device"]
+
+
 def test_torch_is_asked_through_the_vendors_own_module(tmp_path):
     module(tmp_path, "torch", FAKE_TORCH.format(count=2))
-    module(tmp_path, "torch_musa")
-    device = probe(tmp_path, "--modules", "torch", "--import", "--runtime", "musa")["device"]
-    assert device == {"runtime": "musa", "count": 2, "name": "MTT S5000", "error": ""}
+    module(tmp_path, "torch_musa", "import torch\ntorch.musa = torch.Musa\n")
+    assert device(tmp_path) == {"runtime": "musa", "count": 2, "name": "MTT S5000", "error": ""}
+
+
+def test_a_torch_that_has_the_module_needs_no_package_beside_it(tmp_path):
+    module(tmp_path, "torch", FAKE_TORCH.format(count=1) + "musa = Musa\n")
+    assert device(tmp_path) == {"runtime": "musa", "count": 1, "name": "MTT S5000", "error": ""}
 
 
 def test_a_torch_without_the_vendors_extension_is_an_error_not_a_crash(tmp_path):
     module(tmp_path, "torch", FAKE_TORCH.format(count=0))
-    device = probe(tmp_path, "--modules", "torch", "--import", "--runtime", "musa")["device"]
-    assert device["count"] == 0 and device["error"] == "ModuleNotFoundError: No module named 'torch_musa'"
+    found = device(tmp_path)
+    assert found["count"] == 0 and found["error"] == "ModuleNotFoundError: No module named 'torch_musa'"
 
 
 def test_aot_needs_no_device(tmp_path):
