@@ -74,6 +74,19 @@ class Campaign:
         parts = [part for cell in self.cells.values() for part in plan.shards(self.config, cell)]
         return {part.key: part for part in parts}
 
+    def needs(self, key: str) -> tuple[str, ...]:
+        """Files below the campaign that must be there before a cell may start; a cell that has ended needs none.
+
+        When a cell before it is redone, a need would be missing, and Snakemake would delete its status and measure it
+        again: `ancient` does not excuse an input that is not there (9.27).
+        """
+        if (self.directory / key / "status.json").exists():
+            return ()
+        cell = self.cells[key]
+        keys = plan.needs(cell.op, cell.round, cell.side.name, self.config.measure.sweep_shards)
+        ahead = (f"{cell.op}/ahead_{side}.json" for side in plan.compiled_ahead(cell))
+        return (*(f"{other}/status.json" for other in keys), *ahead)
+
     def priority(self, key: str) -> int:
         """Higher runs first; place in the plan."""
         return len(self.cells) - self.cells[key].seq

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import codec, control, store, telemetry
+from harness import codec, control, fingerprint, store, telemetry
+from harness.caliber import measured
 from harness.findings import OpVerdict
 from harness.records import Cell, CellEvidence, Judge, Outcome
 from harness.verdict import judge_op
@@ -22,6 +23,7 @@ BUSY_SAMPLES = 10
 
 def settle(directory: Path, op: str, cells: Sequence[CellEvidence]) -> OpVerdict:
     """Judge one op from its files. Its verdict.json is there, and says this, exactly while all its cells have ended."""
+    _ask_gate(directory, op, cells)
     found, path = derive(directory, op, cells), directory / op / "verdict.json"
     if any(item.status is None for item in cells):
         path.unlink(missing_ok=True)
@@ -69,6 +71,14 @@ def clocks(directory: Path, cells: Sequence[CellEvidence]) -> Mapping[str, float
         if sampled.busy_sm_clock_mhz and sampled.busy >= BUSY_SAMPLES and covered >= COVERED:
             found[item.cell.key] = sampled.busy_sm_clock_mhz.mean
     return found
+
+
+def _ask_gate(directory: Path, op: str, cells: Sequence[CellEvidence]) -> None:
+    """The gate of an op whose round 1 was measured again (`caliber redo`): no later cell is left to ask for it."""
+    path, done = directory / op / "gate.json", measured(cells)
+    if not path.exists() and len(done) == len(cells) - 1 and any(item.cell.round > 1 for item in done):
+        codes = {item.cell.side.name: item.fingerprint for item in done if item.cell.round == 1}
+        codec.write(path, fingerprint.gate(op, codes.get("A"), codes.get("B")))
 
 
 def _attempt(directory: Path, cell: Cell, number: int) -> Path:

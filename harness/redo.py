@@ -103,8 +103,8 @@ def _refuse_silent_loss(target: _Target, others: tuple[str, ...], allowed: bool)
 def _take_back_files(target: _Target) -> None:
     """First, before any status: an interrupted redo must not leave a gate or a record that no cell stands for."""
     op, kept = target.campaign / target.cell.op, target.attempt / store.TAKEN_BACK
-    names = {0: ("verdict.json", "gate.json", "autotune.json"), 1: ("verdict.json", "gate.json")}
-    for name in names.get(target.cell.round, ("verdict.json",)):
+    rests_on = {"verdict.json": None, "gate.json": 1, "autotune.json": 0, "ahead_A.json": 0, "ahead_B.json": 0}
+    for name in (name for name, last in rests_on.items() if last is None or target.cell.round <= last):
         if (op / name).exists():
             kept.mkdir(exist_ok=True)
             (op / name).replace(kept / name)

@@ -1,6 +1,7 @@
 """campaign: what may be planned and started; everything Snakemake asks is a function here."""
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness import campaign, codec, config, store
+from harness import campaign, codec, config, manifest, store
 from harness.records import Judge
 from tests.workflow.project import Project
 
@@ -66,6 +67,23 @@ def test_a_cell_that_has_ended_keeps_its_description(prepared):
     campaign.start(prepared).close()
     assert (ended / "cell.json").read_text() == "{}"
     assert (running / "cell.json").read_text() != "{}"
+
+
+def test_a_cell_that_has_ended_needs_nothing(prepared):
+    """Round 1 of a finished op measured again must not have Snakemake delete rounds 2..N and measure those too."""
+    assert prepared.needs("mm/r0_A") == ()
+    assert prepared.needs("mm/r1_B") == ("mm/r0_A/status.json",)
+    assert prepared.needs("mm/r2_A") == ("mm/r1_A/status.json", "mm/r1_B/status.json")
+    codec.write_text(prepared.directory / "mm/r2_A/status.json", "{}")
+    assert prepared.needs("mm/r2_A") == ()
+
+
+def test_a_started_campaign_keeps_what_its_digests_are_of(prepared):
+    with campaign.start(prepared):
+        pass
+    kept = prepared.directory
+    assert manifest.load(kept / "manifest.yaml").digest == prepared.seal.manifest_digest
+    assert config.digest(json.loads((kept / "config.json").read_text())) == prepared.seal.config_digest
 
 
 def test_two_runs_of_a_campaign_exclude_each_other_and_the_second_names_the_first(prepared):

@@ -5,6 +5,7 @@ import dataclasses
 from harness import codec, judging
 from harness.records import CellEvidence, Outcome, Status
 from tests import evidence as build
+from tests import finished
 
 
 def measured(tmp_path, samples: list[tuple[int, int]]):
@@ -38,3 +39,20 @@ def test_a_cell_that_was_not_measured_has_no_clock(tmp_path):
     assert item.status is not None
     skipped = dataclasses.replace(item, status=dataclasses.replace(item.status, outcome=Outcome.SKIPPED))
     assert judging.clocks(tmp_path, (skipped,)) == {}
+
+
+def test_a_gate_that_no_later_cell_is_left_to_ask_for_is_asked_here(tmp_path):
+    """Round 1 measured again, after rounds 2..6: without a gate the verdict would not know whether code changed."""
+    directory = finished.write(tmp_path, {"mm": finished.op_cells("mm", 5.0)})
+    asked = (directory / "mm/gate.json").read_bytes()
+    (directory / "mm/gate.json").unlink()
+    assert judging.judge(directory, "mm").gate.verdict == "CODE_CHANGED"
+    assert (directory / "mm/gate.json").read_bytes() == asked
+
+
+def test_a_gate_is_not_asked_for_an_op_that_has_not_measured_every_round(tmp_path):
+    cells = build.change(finished.op_cells("mm", 5.0), "r1_B", status=None)
+    directory = finished.write(tmp_path, {"mm": cells})
+    (directory / "mm/gate.json").unlink()
+    assert judging.judge(directory, "mm").gate is None
+    assert not (directory / "mm/gate.json").exists()

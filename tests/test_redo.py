@@ -74,10 +74,11 @@ def test_the_record_is_replaced_only_with_every_cell_that_replayed_it(directory)
     with pytest.raises(redo.RedoError, match=r"12 measured cells replayed \(mm/r1_A, .*: add --with-dependents"):
         redo.redo(directory / "mm/r0_A", "tuned while busy", False)
     assert len(ended(directory)) == 13 and (directory / "mm/verdict.json").exists(), "refused as a whole"
+    codec.write_text(directory / "mm/ahead_B.json", "what was compiled ahead of the old record\n")
     found = redo.redo(directory / "mm/r0_A", "tuned while busy", True)
     assert len(found) == 13 and ended(directory) == []
     kept = {path.name for path in (directory / "mm/r0_A/attempts/1/superseded").iterdir()}
-    assert kept == {"autotune.json", "gate.json", "verdict.json"}
+    assert kept == {"ahead_B.json", "autotune.json", "gate.json", "verdict.json"}
     assert not (directory / "mm/autotune.json").exists(), "no cell may replay it any more"
 
 

@@ -45,12 +45,16 @@ def test_a_redone_record_is_made_anew_and_every_cell_replays_it(tmp_path, capsys
 
 
 def test_a_redone_round_one_asks_the_gate_again(tmp_path):
-    project = Project(tmp_path, ops=("add",), rounds=2)
+    project = Project(tmp_path, ops=("add", "mm"), rounds=2)
     assert project.run().returncode == 0
-    assert project.outcomes()["add/r2_A"] == "skipped"
-    assert main(["redo", str(project.results / "add/r1_B"), "--reason", "another cache"]) == ExitCode.DONE
-    assert sorted(project.outcomes()) == ["add/r0_A", "add/r1_A"]
+    for op in ("add", "mm"):
+        assert main(["redo", str(project.results / op / "r1_B"), "--reason", "another cache"]) == ExitCode.DONE
+        assert not (project.results / op / "gate.json").exists()
+    assert "add/r2_A" not in project.outcomes(), "skipped by the old gate"
+    assert project.outcomes()["mm/r2_A"] == "measured", "measured, whatever the gate will say"
     project.forget()
     assert project.run().returncode == 0
-    assert project.measured() == ["add/r1_B ok"], "the gate says again that no code changed"
-    assert project.outcomes()["add/r2_A"] == "skipped"
+    assert project.measured() == ["add/r1_B ok", "mm/r1_B ok"]
+    assert project.outcomes()["add/r2_A"] == "skipped", "the new gate says again that no code changed"
+    assert store.gate(project.results, "add").verdict == "NO_CODE_CHANGE"
+    assert store.gate(project.results, "mm").verdict == "CODE_CHANGED", "no later cell was left to ask for it"

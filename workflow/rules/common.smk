@@ -6,7 +6,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(workflow.basedir).parent))
 
 from harness import campaign as campaigns
-from harness import plan as plans
 from harness import finish
 
 campaigns.refuse_flags(sys.argv)
@@ -43,13 +42,7 @@ def get_judge(wildcards):
 
 def get_needed(wildcards):
     refuse_settings()
-    shards = CAMPAIGN.config.measure.sweep_shards
-    keys = plans.needs(wildcards.op, int(wildcards.round), wildcards.side, shards)
-    ahead = plans.compiled_ahead(CAMPAIGN.cells[get_key(wildcards)])
-    return [
-        *(ancient(f"{RESULTS}/{key}/status.json") for key in keys),
-        *(ancient(f"{RESULTS}/{wildcards.op}/ahead_{side}.json") for side in ahead),
-    ]
+    return [ancient(f"{RESULTS}/{name}") for name in CAMPAIGN.needs(get_key(wildcards))]
 
 
 def get_key(wildcards):
