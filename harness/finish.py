@@ -17,6 +17,7 @@ from harness import (
     html,
     judging,
     junit,
+    noise,
     preflight,
     providers,
     receipts,
@@ -26,7 +27,7 @@ from harness import (
 )
 from harness.campaign import Campaign
 from harness.findings import OpVerdict
-from harness.records import Cell, CellEvidence, ExitCode
+from harness.records import Cell, CellEvidence, ExitCode, Refusal
 from harness.summary import summary
 from harness.verdict import exit_code
 
@@ -72,13 +73,19 @@ def show(directory: Path) -> ExitCode:
 
 
 def finish(campaign: Campaign, complete: bool) -> None:
-    """Snakemake's last hook. An unfinished campaign gets its partial report, with coverage first."""
+    """Snakemake's last hook. An unfinished campaign gets its partial report, with coverage first.
+
+    What refuses the report has refused its rule already; a second traceback would bury it.
+    """
     if not (campaign.directory / "plan.json").exists():
         return
-    if complete:
-        store.write_status_table(campaign.directory)
-    else:
-        render(campaign.directory)
+    store.write_status_table(campaign.directory)
+    try:
+        if not complete:
+            render(campaign.directory)
+    except Refusal as refusal:
+        print(f"caliber: no report: {refusal}", file=sys.stderr, flush=True)
+        return
     print(f"caliber: report {campaign.directory / 'report.md'}", flush=True)
 
 
@@ -90,6 +97,7 @@ def preflight_sides(campaign: Campaign) -> Iterator[str]:
     """
     if campaign.config.judge.noise_campaign:
         known = control.read(Path(campaign.config.judge.noise_campaign))
+        noise.require_planned(known, campaign.cells.values())
         yield f"noise floor from {known.campaign}: ops {len(known.by_op)}, rounds {known.rounds}"
     asked: dict[tuple[str, tuple[str, ...]], str] = {}
     for name, side in campaign.config.sides.items():

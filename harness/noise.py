@@ -16,7 +16,7 @@ from harness.findings import OpVerdict, ShapeVerdict
 from harness.grid import count, signless
 from harness.margin import Floor
 from harness.moderation import MIN_SHAPES
-from harness.records import CellEvidence, ExitCode, Refusal
+from harness.records import Cell, CellEvidence, ExitCode, Refusal
 
 #: What two campaigns must share for one's noise to speak for the other. Not the device's UUID, the code or the shapes.
 AXES = (
@@ -118,19 +118,19 @@ def conditions(cells: Iterable[CellEvidence]) -> dict[str, tuple[str, ...]]:
 
 def require_comparable(noise: Noise, cells: Sequence[CellEvidence]) -> None:
     """NoiseRefused unless the A/A was measured as these cells were, over as many rounds."""
-    rounds = {item.cell.measure.rounds for item in cells}
-    if rounds and rounds != {noise.rounds}:
-        raise NoiseRefused(
-            f"!!! [caliber] judge.noise_campaign: {noise.campaign} has {noise.rounds} rounds, this campaign "
-            f"{'/'.join(map(str, sorted(rounds)))}: noise of another N is another noise; run `caliber aa` again"
-        )
-    for axis, values in conditions(cells).items():
-        known = noise.conditions.get(axis, ())
-        if not set(values) <= set(known):
-            raise NoiseRefused(
-                f"!!! [caliber] judge.noise_campaign: {axis}: {', '.join(values)} here, {', '.join(known) or 'unseen'} "
-                f'in {noise.campaign}; run `caliber aa` again, or set judge.noise_campaign to ""'
-            )
+    for rounds in sorted({item.cell.measure.rounds for item in cells}):
+        _require_rounds(noise, rounds)
+    _require_equal(noise, conditions(cells))
+
+
+def require_planned(noise: Noise, cells: Iterable[Cell]) -> None:
+    """The same before anything is measured, as far as a plan can know."""
+    for cell in cells:
+        measure = cell.measure
+        _require_rounds(noise, measure.rounds)
+        planned = {"backend": cell.instrument.backend, "timer": cell.instrument.timer, "provider": cell.provider.name}
+        planned |= {name: str(getattr(measure, name)) for name in AXES if hasattr(measure, name) and name != "l2"}
+        _require_equal(noise, {axis: (value,) for axis, value in planned.items()})
 
 
 def table(noise: Noise) -> str:
@@ -144,6 +144,24 @@ def table(noise: Noise) -> str:
         lines.append(f"  {name:28}{own.number:>8}{cells}")
     lines.append(f"  {_verdict(noise.claims)}")
     return "\n".join(lines) + "\n"
+
+
+def _require_rounds(noise: Noise, rounds: int) -> None:
+    if rounds != noise.rounds:
+        raise NoiseRefused(
+            f"!!! [caliber] judge.noise_campaign: {noise.campaign} has {noise.rounds} rounds, this campaign {rounds}: "
+            "noise of another N is another noise; run `caliber aa` again"
+        )
+
+
+def _require_equal(noise: Noise, seen: Mapping[str, Sequence[str]]) -> None:
+    for axis, values in seen.items():
+        known = noise.conditions.get(axis, ())
+        if not set(values) <= set(known):
+            raise NoiseRefused(
+                f"!!! [caliber] judge.noise_campaign: {axis}: {', '.join(values)} here, {', '.join(known) or 'unseen'} "
+                f'in {noise.campaign}; run `caliber aa` again, or set judge.noise_campaign to ""'
+            )
 
 
 def _claims(judged: Sequence[OpVerdict], shapes: Sequence[ShapeVerdict], q: float) -> Claims:

@@ -156,9 +156,10 @@ def _power(case: Case) -> Reason:
     level = limit.q if wanted >= limit.q else next((each for each in LEVELS if each <= wanted), LEVELS[-1])
     borrowed = max(0, int((found.df or 0.0) - (found.rounds - 2)))
     rounds = power.rounds_needed(found.sd_used or 0.0, target, level, borrowed) if target else None
+    wanted_effect = words(found.delta) if abs(found.delta) >= limit.margin else f"{percent(limit.margin):.2f} %"
     seen = f"{found.rounds} rounds see {percent(found.mde80 or 0.0):.2f} % with 80 % power"
     at = "" if level == limit.q else f" at p < {level:g}, as its family asks,"
-    return Reason("POWER", f"{seen}; {percent(target):.2f} %{at} takes {_count(rounds)}")
+    return Reason("POWER", f"{seen}; {wanted_effect}{at} takes {_count(rounds)}")
 
 
 def _count(rounds: int | None) -> str:

@@ -98,4 +98,4 @@ def test_an_unresolved_verdict_names_the_rounds_that_would_resolve_it():
     _, reasons = decide(estimate(deltas, ORDER), np.array(deltas), 0.08, Bar(0.005, 0.0, 0.05))
     power = next(reason for reason in reasons if reason.code == "POWER")
     assert power.message.startswith("6 rounds see ")
-    assert power.message.endswith("0.60 % takes 14 rounds")
+    assert power.message.endswith("B 0.60 % slower takes 14 rounds")

@@ -10,7 +10,7 @@ import pytest
 
 from harness import codec
 from harness.margin import bar
-from harness.noise import Claims, Noise, NoiseRefused, distil, require_comparable, spread, table
+from harness.noise import Claims, Noise, NoiseRefused, distil, require_comparable, require_planned, spread, table
 from harness.report import assemble, markdown
 from harness.summary import summary
 from harness.verdict import Verdict, judge_campaign, judge_op
@@ -99,6 +99,23 @@ def test_noise_of_another_caliber_is_refused_by_axis(changes, message):
         require_comparable(noise, cells)
     assert str(refused.value).startswith(f"!!! [caliber] judge.noise_campaign: {message}")
     assert refused.value.code == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"measure": {"rounds": 8}}, "has 6 rounds, this campaign 8"),
+        ({"measure": {"warmup_ms": 9}}, "warmup_ms: 9 here, 25 in demo_aa"),
+        ({"instrument": {"timer": "direct"}}, "timer: direct here, cuda_graph in demo_aa"),
+        ({"provider": {"name": "flaggems"}}, "provider: flaggems here, builtin in demo_aa"),
+    ],
+)
+def test_what_a_plan_knows_to_differ_is_refused_before_anything_is_measured(changes, message):
+    noise, cells = noise_of(mm=aa("mm", 1.0, 2)), [item.cell for item in aa("mm", 1.0, 2)]
+    require_planned(noise, cells)
+    ((name, fields),) = changes.items()
+    with pytest.raises(NoiseRefused, match=message):
+        require_planned(noise, [replace(cell, **{name: replace(getattr(cell, name), **fields)}) for cell in cells])
 
 
 def test_another_device_of_the_same_model_is_the_same_caliber_of_noise():
