@@ -22,6 +22,7 @@ from typing import Any
 from harness import codec
 from harness.compilations import Ahead, Specialization
 from harness.plugins import aot, session
+from harness.plugins.probe import device_module
 
 
 def main() -> int:
@@ -74,9 +75,7 @@ def stand_in(target: Mapping[str, Any], runtime: str, device_name: str) -> None:
     properties = SimpleNamespace(name=device_name, major=major, minor=minor, multi_processor_count=count)
     if runtime == "meta":
         return
-    if runtime != "cuda":
-        importlib.import_module(f"torch_{runtime}")
-    module = getattr(importlib.import_module("torch"), runtime)
+    module = device_module(runtime)
     answers = {"get_device_name": device_name, "get_device_capability": capability, "get_device_properties": properties}
     for question, answer in {**answers, "current_device": 0, "device_count": 1}.items():
         setattr(module, question, lambda *_, answer=answer, **__: answer)

@@ -34,6 +34,11 @@ class Question:
         return str(self.arguments.get("return_mode", "mean"))
 
     @property
+    def flushes(self) -> bool:
+        """True where upstream clears the second-level cache before each call: do_bench does, do_bench_npu if asked."""
+        return bool(self.arguments.get("clear_l2_cache", "active" not in self.arguments))
+
+    @property
     def rep_ms(self) -> float:
         return float(self.arguments.get("rep", 100))
 

@@ -147,9 +147,8 @@ class Timer:
             if not isinstance(error, ZeroDivisionError) and "cannot convert float" not in str(error):
                 raise
             values, reason = [math.nan], f"TIMER_INVALID: {session.first_line(error)}"
-        l2 = "flushed" if self._plan.instrument.timer == "cuda_graph" else self._plan.instrument.l2
         answer = values[0] if len(values) == 1 else statistics.median(values)
-        return Reading("", None, "direct", l2, repeat, reason, ()), answer
+        return Reading("", None, "direct", "flushed" if question.flushes else "warm", repeat, reason, ()), answer
 
     def _repeat(self, question: Question) -> int:
         """How many calls of do_bench make one direct row: a median of lists is none."""

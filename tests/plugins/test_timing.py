@@ -231,6 +231,16 @@ def test_a_direct_row_is_the_median_over_its_calls_planned_or_fallen_back(make_t
     assert (answer, reading.repeat, reading.l2, reading.reason) == (2.0, 3, "flushed", "")
 
 
+@pytest.mark.parametrize(
+    ("own", "l2"),
+    [({"active": 30}, "warm"), ({"active": 30, "clear_l2_cache": False}, "warm"), ({"clear_l2_cache": True}, "flushed")],
+)
+def test_an_npu_row_says_whether_its_benchmark_was_asked_to_flush(make_timer, own, l2):
+    """do_bench_npu does not by default, and FlagGems calls it without any argument."""
+    reading, _ = make_timer()._directly(Question(lambda: None, lambda: 1.0, {"warmup": 5, **own}))
+    assert (reading.timer, reading.l2) == ("direct", l2)
+
+
 @pytest.mark.parametrize("many", [{"quantiles": [0.5, 0.2]}, {"return_mode": "all"}])
 def test_what_is_no_single_number_is_asked_for_once(make_timer, many):
     answers = iter([[1.0, 2.0]])
