@@ -233,7 +233,11 @@ def test_a_direct_row_is_the_median_over_its_calls_planned_or_fallen_back(make_t
 
 @pytest.mark.parametrize(
     ("own", "l2"),
-    [({"active": 30}, "warm"), ({"active": 30, "clear_l2_cache": False}, "warm"), ({"clear_l2_cache": True}, "flushed")],
+    [
+        ({"active": 30}, "warm"),
+        ({"active": 30, "clear_l2_cache": False}, "warm"),
+        ({"clear_l2_cache": True}, "flushed"),
+    ],
 )
 def test_an_npu_row_says_whether_its_benchmark_was_asked_to_flush(make_timer, own, l2):
     """do_bench_npu does not by default, and FlagGems calls it without any argument."""
