@@ -24,12 +24,10 @@ def page(report: CampaignReport, ops: Sequence[str], receipts: Mapping[str, str]
     template, style, script = (_resource(name) for name in ("template.html", "style.css", "script.js"))
     own = tuple(report.ops.values())
     before = (
-        markup.html(evidence_sections.coverage(report.cells), _complete, "operators are complete"),
+        markup.html(evidence_sections.coverage(report.cells), _complete, "complete"),
         markup.html(evidence_sections.superseded(report.superseded)),
         markup.html(evidence_sections.meaning(report.cells, own, report.judge)),
-        markup.html(
-            evidence_sections.caliber(report.caliber, report.mismatches), _equal, "axes are equal on both sides"
-        ),
+        markup.html(evidence_sections.caliber(report.caliber, report.mismatches), _equal, "equal on both sides"),
         markup.html(verdict_sections.corpus(report.verdict)),
     )
     after = (

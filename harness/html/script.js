@@ -33,9 +33,9 @@
   const plain = (value, digits = 4) => (value === null ? "-" : String(Number(value.toPrecision(digits))));
 
   function grid(titles, lines, widths = "") {
-    // `widths`: one letter a column, n = never broken, w = wide, anything else = as it comes.
+    // `widths`: one letter a column, n = never broken, w = wide, x = widest, anything else = as it comes.
     const rest = lines.slice(ROWS_SHOWN);
-    const tbody = h("tbody", {}), kinds = {n: {class: "n"}, w: {class: "wide"}};
+    const tbody = h("tbody", {}), kinds = {n: {class: "n"}, w: {class: "wide"}, x: {class: "widest"}};
     const add = (own) => tbody.append(...own.map((line) => h("tr", {},
       ...line.map((cell, place) => h("td", kinds[widths[place]], cell)))));
     add(lines.slice(0, ROWS_SHOWN));
@@ -81,7 +81,7 @@
 
   function forest(lines, width) {
     const row = 20, top = 34, right = 74, longest = Math.max(...lines.map((line) => line.name.length));
-    const left = Math.round(Math.min(400, Math.max(110, width * 0.32), 24 + longest * 6.4));
+    const left = Math.round(Math.min(400, Math.max(110, width * 0.32), 24 + longest * 7));
     const height = top + lines.length * row + 26, [low, high] = extent(lines);
     const x = (value) => left + ((value - low) / (high - low)) * (width - left - right);
     const inside = (value) => Math.min(width - right, Math.max(left, x(value)));
@@ -102,7 +102,7 @@
     const ends = [["\u2190 B faster", left, "start"], ["B slower \u2192", width - right, "end"]];
     for (const [text, at, anchor] of ends) out.append(s("text", {x: at, y: 14, "text-anchor": anchor, class: "soft"}, text));
     out.append(s("text", {x: width, y: 14, "text-anchor": "end", class: "soft"}, "B vs A"));
-    const letters = Math.floor((left - 8) / 6.3);
+    const letters = Math.floor((left - 8) / 7);
     lines.forEach((line, index) => {
       const y = top + index * row + row / 2;
       const tail = Math.ceil(letters * 0.6); // configurations differ at their end
@@ -237,7 +237,7 @@
       shape[SHAPE.counts] || "-", said(shape[SHAPE.reasons]) || "-"]);
     return h("details", op.shapes.length > 60 ? {} : {open: ""}, h("summary", {}, `Table of ${op.shapes.length} shapes`),
       grid(["dtype", "shape", "verdict", "B vs A", "95 % interval", "same sign", "p adjusted", "A ms", "B ms", "margin",
-        "counts A \u2192 B", "why"], lines, "n-nnnnnnnnww"));
+        "counts A \u2192 B", "why"], lines, "n-nnnnnnnnwx"));
   }
 
   function detail(row) {
