@@ -110,9 +110,9 @@ ON_FAKE_DEVICE = {
 
 def run(
     attempt: Path, test: str, cell: Cell | None = None, record: Path | None = None,
-    seeds: AutotuneRecord | None = None, **env: str,
+    seeds: AutotuneRecord | None = None, file: str = "benchmark/test_ops.py", **env: str,
 ) -> Ran:  # fmt: skip
-    """Run the fixture provider's tests that match `test` in a fresh interpreter, as `cell`.
+    """Run the tests of the provider's `file` that match `test` in a fresh interpreter, as `cell`.
 
     `record` is replayed, `seeds` are what the shards of a sweep recorded.
     """
@@ -134,7 +134,7 @@ def run(
     plugins = [word for name in cell.instrument.plugins for word in ("-p", name)]
     arguments = ["--level", "core", "--warmup", "10", "--iter", "20", "--metrics", "latency", *cell.pytest_args]
     done = subprocess.run(
-        [cell.side.python, "-m", "pytest", *plugins, "benchmark/test_ops.py", "-k", test, *arguments],
+        [cell.side.python, "-m", "pytest", *plugins, file, "-k", test, *arguments],
         cwd=cell.provider.root, env={**os.environ, **own, **env}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout + done.stderr, attempt)

@@ -9,7 +9,7 @@ import pytest
 
 from harness import codec, fingerprint
 from harness.compilations import Ahead, Specialization
-from harness.records import Cell, Side
+from harness.records import Cell, Provider, Side
 from tests.plugins.target import ON_FAKE_DEVICE, REPOSITORY, Ran, make_cell, run
 
 pytestmark = pytest.mark.slow
@@ -106,6 +106,19 @@ def test_a_kernel_that_cannot_be_reached_is_named_and_the_others_are_compiled(tm
     assert set(found.missing) == {f"{item.module}.{item.kernel}" for item in lost}
     assert "can be reached from outside" in found.missing[f"{lost[0].module}.{lost[0].kernel}"]
     assert found.missing[f"no_such_module.{lost[1].kernel}"].startswith("ModuleNotFoundError")
+
+
+def test_a_builtin_operator_is_compiled_ahead_whole(tmp_path):
+    root = REPOSITORY / "harness/providers/builtin"
+    changes = {"op": "softmax", "provider": Provider("builtin", str(root), ""), "pytest_args": ("--dtypes=float16",)}
+    own = {"file": "benchmark/test_softmax.py", "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{root}"}
+    zero = run(tmp_path / "r0", "softmax", cell_of(round=0, **changes), **own)
+    env, cell = cache(tmp_path / "softmax" / "cache_A"), cell_of(autotune="replay", **changes)
+    found = compile_ahead(zero, cell, **env)
+    assert found.compiled == found.asked > 1 and found.missing == {}
+    measured = run(tmp_path / "r1", "softmax", cell, record=zero.attempt / "autotune.json", **own, **env)
+    assert measured.rc == 0 and measured.rows, measured.log
+    assert (measured.fingerprint.compile_count, measured.fingerprint.cache_hits) == (0, found.asked)
 
 
 GENERATOR = REPOSITORY / "tests/fixtures/plugins/generator"
