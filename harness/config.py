@@ -121,6 +121,9 @@ def warnings(config: Config) -> tuple[str, ...]:
         )
     if config.measure.rounds < 4:
         found.append(f"measure.rounds = {config.measure.rounds}: below 4 rounds most verdicts stay UNRESOLVED")
+    shards, devices = config.measure.sweep_shards, len(config.devices)
+    if shards > devices:
+        found.append(f"measure.sweep_shards = {shards} on {devices} device(s): shards take turns, which gains no time")
     if config.measure.tuner_cache == "shared":
         found.append("measure.tuner_cache = shared: relative conclusions stand, absolute latencies are unquotable")
     return tuple(found)

@@ -80,3 +80,9 @@ def test_a_file_that_is_no_yaml_is_one_line(tmp_path):
 def test_every_shipped_configuration_is_valid(repo_root):
     for path in sorted((repo_root / "config").glob("*.yaml")):
         config.load(path, repo_root)
+
+
+def test_more_shards_than_devices_gain_nothing_and_are_warned_of(tmp_path):
+    sharded = parse(tmp_path, devices=[0, 1], measure={"sweep_shards": 3})
+    assert "measure.sweep_shards = 3 on 2 device(s): shards take turns, which gains no time" in config.warnings(sharded)
+    assert not any("sweep" in text for text in config.warnings(parse(tmp_path, devices=[0, 1])))

@@ -25,6 +25,8 @@ def _plan(arguments: argparse.Namespace) -> int:
           f"{len(settings.devices)} lane(s), backend {settings.backend}, provider {settings.provider}")  # fmt: skip
     for warning in config.warnings(settings):
         print(f"warning: {warning}")
+    for key, cell in planned.shards.items():
+        print(f"        lane {cell.lane}  {key:<28} record (shard {cell.shard} of {cell.shards})")
     for key, cell in planned.cells.items():
         print(f"{cell.seq:6d}  lane {cell.lane}  {key:<28} {cell.autotune}")
     return 0
