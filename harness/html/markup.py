@@ -20,7 +20,7 @@ Dull = Callable[[Sequence[str]], bool]
 
 def html(markdown: str, dull: Dull | None = None, called: str = "more rows") -> str:
     """One section. Rows of a table that are `dull` are folded away below the others, under what they are `called`."""
-    return "\n".join(_block(block, dull, called) for block in _blocks(markdown))
+    return "\n".join(filter(None, (_block(block, dull, called) for block in _blocks(markdown))))
 
 
 def heading(text: str) -> str:

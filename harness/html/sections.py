@@ -53,7 +53,7 @@ def answer(report: CampaignReport) -> str:
     rest = "".join(f", {found[verdict]} {text}" for verdict, text in SAID.items() if found[verdict])
     cells = [item for own in report.cells.values() for item in own]
     missing = sum(item.status is None or not item.status.outcome.terminal for item in cells)
-    lacking = f" {count(missing, 'cell')} of {len(cells)} are missing." if missing else ""
+    lacking = f" Missing: {missing} of {len(cells)} cells." if missing else ""
     return f"Of {count(len(lines), 'operator')}, {claims}{rest}.{lacking}"
 
 
