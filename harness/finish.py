@@ -46,7 +46,8 @@ def render(directory: Path) -> tuple[report.CampaignReport, ExitCode]:
     control.settle(directory, found)
     control.keep(directory, found.judge)
     sealed = receipts.write(directory, found.campaign, found.cells.values(), found.superseded)
-    codec.write_text(directory / "report.html", html.page(found, pages.ops, sealed.files))
+    digests = {receipts.NAME: receipts.sha256(directory / receipts.NAME), **sealed.files}
+    codec.write_text(directory / "report.html", html.page(found, pages.ops, digests))
     codec.write_text(directory / "report.md", report.markdown(found))  # last: Snakemake takes it for all of them
     return found, exit_code(found.verdict, found.ops)
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from harness import finish
-from harness.html import collecting, details, markup
+from harness.html import collecting, details, markup, sections
 from harness.records import Outcome
 from tests import evidence, pages
 
@@ -109,6 +109,13 @@ def test_receipts_are_listed_with_their_hashes(campaign, page):
     sealed = json.loads((campaign / "receipts.json").read_text(encoding="utf-8"))["files"]
     assert sealed
     assert all(f"<code>{path}</code></td><td><code>{digest}</code>" in page for path, digest in sealed.items())
+
+
+def test_of_very_many_receipts_those_of_single_attempts_are_only_counted():
+    cells = {f"mm/r1_A/attempts/{number}/rows.jsonl": "b" for number in range(1200)}
+    text = sections.receipts({"seal.json": "a", "mm/verdict.json": "c", **cells})
+    assert "1200 more, of single attempts, are in receipts.json." in text
+    assert "seal.json" in text and "mm/verdict.json" in text and "rows.jsonl" not in text
 
 
 def test_the_page_asks_for_nothing_and_allows_nothing(page):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from harness import evidence_sections
+from harness import evidence_sections, verdict_sections
 from harness.findings import OpVerdict, Reason, ShapeVerdict
 from harness.html.details import Code, Detail, Track
 from harness.records import CellEvidence
@@ -51,8 +51,13 @@ def _shape(shape: ShapeVerdict, detail: Detail) -> list[Plain]:
     row += [_short(shape.a_ms), _short(shape.b_ms)]
     row += [_percent(value) for value in ((found.delta, found.low, found.high) if found else (None, None, None))]
     row += [f"{found.same_sign}/{found.rounds}" if found else "", _short(shape.p_adjusted), _percent(shape.margin)]
-    row += ["; ".join(map(str, shape.metrics)), _reasons(shape.reasons)]
+    row += ["; ".join(map(str, shape.metrics)), _why(shape.reasons)]
     return [*row, [_percent(delta) for delta in detail.deltas.get(key, ())]]
+
+
+def _why(reasons: Sequence[Reason]) -> str:
+    """Less what the row's own columns say."""
+    return "; ".join(str(reason) for reason in reasons if reason.code not in verdict_sections.EVIDENT)
 
 
 def _reasons(reasons: Sequence[Reason]) -> list[list[str]]:

@@ -6,8 +6,7 @@
 (() => {
   const SHAPES_DRAWN = 60, ROWS_SHOWN = 200, OPENED_AT_ONCE = 25;
   const SHAPE = {dtype: 0, shape: 1, verdict: 2, a: 3, b: 4, delta: 5, low: 6, high: 7, sign: 8, p: 9, margin: 10,
-    counts: 11, reasons: 12, rounds: 13};
-  const EVIDENT = new Set(["EFFECT", "EQUIVALENT"]);
+    counts: 11, why: 12, rounds: 13};
   const ops = new Map(JSON.parse(document.getElementById("data").textContent).map((op) => [op.op, op]));
   const table = document.getElementById("ops");
   const body = table.tBodies[0];
@@ -224,8 +223,6 @@
   }
 
   // --- an opened operator -----------------------------------------------------------------------------------------
-  const said = (reasons) => reasons.filter(([name]) => !EVIDENT.has(name)).map((pair) => pair.join(": ")).join("; ");
-
   function shapes(op) {
     if (!op.shapes.length) return null;
     const lines = op.shapes.map((shape) => [shape[SHAPE.dtype], shape[SHAPE.shape],
@@ -234,7 +231,7 @@
       shape[SHAPE.low] === null ? "-" : `[${signed(shape[SHAPE.low])}, ${signed(shape[SHAPE.high])}]`.replaceAll(" %", ""),
       shape[SHAPE.sign], shape[SHAPE.p] === null ? "-" : shape[SHAPE.p].toPrecision(2), plain(shape[SHAPE.a]),
       plain(shape[SHAPE.b]), shape[SHAPE.margin] === null ? "-" : `${shape[SHAPE.margin].toFixed(2)} %`,
-      shape[SHAPE.counts] || "-", said(shape[SHAPE.reasons]) || "-"]);
+      shape[SHAPE.counts] || "-", shape[SHAPE.why] || "-"]);
     return h("details", op.shapes.length > 60 ? {} : {open: ""}, h("summary", {}, `Table of ${op.shapes.length} shapes`),
       grid(["dtype", "shape", "verdict", "B vs A", "95 % interval", "same sign", "p adjusted", "A ms", "B ms", "margin",
         "counts A \u2192 B", "why"], lines, "n-nnnnnnnnwx"));

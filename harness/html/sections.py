@@ -33,6 +33,8 @@ TITLES = (
     "operator", "verdict", "B vs A", "95 % interval", "same sign", "p adjusted", "noise A / B", "shapes", "code",
     "counts A -> B",
 )  # fmt: skip
+#: More files than this would be half of the page.
+RECEIPTS = 1000
 #: Titles by which a click sorts numbers; the others sort by their text.
 NUMERIC = frozenset({"B vs A", "p adjusted", "noise A / B", "shapes"})
 
@@ -70,9 +72,12 @@ def verdicts(report: CampaignReport) -> str:
 
 
 def receipts(files: Mapping[str, str]) -> str:
-    """SHA-256 of the files that the verdicts rest on."""
-    rows = [(f"<code>{escape(path)}</code>", f"<code>{escape(digest)}</code>") for path, digest in files.items()]
-    hint = "<p>SHA-256 of every file that a verdict rests on; <code>caliber verify</code> checks them.</p>"
+    """SHA-256 of the files that the verdicts rest on; of very many, those that are not one attempt's own."""
+    listed = {path: digest for path, digest in files.items() if len(files) <= RECEIPTS or "/attempts/" not in path}
+    rows = [(f"<code>{escape(path)}</code>", f"<code>{escape(digest)}</code>") for path, digest in listed.items()]
+    more = len(files) - len(listed)
+    left = f" {more} more, of single attempts, are in receipts.json." if more else ""
+    hint = f"<p>SHA-256 of every file that a verdict rests on; <code>caliber verify</code> checks them.{left}</p>"
     return f"{markup.heading('Receipts')}{hint}{markup.table(('file', 'SHA-256'), rows)}"
 
 
