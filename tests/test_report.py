@@ -169,12 +169,9 @@ def test_the_summary_never_exceeds_ten_lines(number):
 
 def test_the_summary_tells_what_the_devices_were_held_for_within_its_ten_lines():
     cells = {f"op{index}": op(f"op{index}", float(index % 3)) for index in range(40)}
+    told = {"phases_s": {"lease": 10.0, "time": 8.0}, "started_at": AT, "ended_at": AT}
     held = {
-        name: tuple(
-            replace(item, status=replace(item.status, phases_s={"lease": 10.0, "time": 8.0}, started_at=AT, ended_at=AT))
-            for item in own
-        )
-        for name, own in cells.items()
+        name: tuple(replace(item, status=replace(item.status, **told)) for item in own) for name, own in cells.items()
     }
     text = summary(build(held, {}), "report.md")
     assert "timing 80 % (import 0, compile 0, tune 0, other 20)" in text
