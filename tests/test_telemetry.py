@@ -19,6 +19,9 @@ from tests.backends import fakes
 ROOT = Path(__file__).parents[1]
 HEADER = "time_s,index,uuid,sm_clock_mhz,mem_clock_mhz,temp_c,power_w,util_pct,throttle"
 H200 = Device(0, fakes.H200_0, "NVIDIA H200", fakes.H200_0)
+MUSA_0, MUSA_3 = "399282a8-ba01-1475-893c-2eeca9e302f5", "pci-00000000:3a:00.0"
+AMD_0, AMD_1 = "GPU-719d2a6e8c0f4b13", "GPU-5b0c77de91a2f384"
+NPU_0, NPU_5 = "pci-0000:66:00.0-chip-0", "pci-0000:C1:00.0-chip-0"
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
@@ -236,6 +239,22 @@ def test_every_device_of_a_list_is_sampled():
     assert done.returncode == 0 and lines[0] == HEADER and len(lines) == 5
     assert [line.split(",")[2] for line in lines[1:]] == [fakes.H200_0, fakes.H200_1] * 2
     assert lines[1].split(",", 1)[1] == f"0,{fakes.H200_0},1980,3201,41,312.45,97,sw_power_cap"
+
+
+@pytest.mark.parametrize(
+    ("backend", "devices", "lines"),
+    [
+        ("musa", "3,0", [f"3,{MUSA_3},,,,477.68,98,", f"0,{MUSA_0},1750,2500,27,96.66,0,"]),
+        ("musa", MUSA_3, [f"3,{MUSA_3},,,,477.68,98,"]),
+        ("rocm", "0,1", [f"0,{AMD_0},800,1600,35,89,10,", f"1,{AMD_1},2045,1600,31,411,99,"]),
+        ("ascend", "0,5", [f"0,{NPU_0},,,41,94.2,0,", f"5,{NPU_5},,,58,301.7,97,"]),
+    ],
+)
+def test_every_device_of_a_list_is_sampled_on_every_vendor(backend, devices, lines):
+    """Indices may be sparse and a UUID "N/A"; absent values are empty, and no other device's line comes along."""
+    done = run("--backend", backend, "--devices", devices, "--interval", "0.01", "--count", "2", "--run")
+    assert done.returncode == 0, done.stderr
+    assert [line.split(",", 1)[1] for line in done.stdout.splitlines()[1:]] == lines * 2
 
 
 def test_the_first_sample_is_kept_as_the_tool_gave_it():

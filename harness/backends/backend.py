@@ -21,7 +21,7 @@ class Backend:
 
     `plugins` are planned before the common ones, and the one that sets up the device before all. `sampler` names a
     telemetry sampler, "" = none. `tool` is what is looked for on PATH ("" = nothing), `remedy` the way out when no
-    device is found.
+    device is found. `renumbering` are variables under which `visible_env` would name other devices than the tool does.
     """
 
     name: str
@@ -35,16 +35,22 @@ class Backend:
     tool: str
     remedy: str
     find: Callable[[RunTool, str], tuple[Device, ...]]
+    renumbering: tuple[str, ...] = ()
 
     def devices(
         self, target: str = "", *, run: RunTool = run_tool, environ: Mapping[str, str] | None = None
     ) -> tuple[Device, ...]:
-        """What this process may use, in the vendor tool's order. DeviceError when the tool cannot say."""
+        """What this process may use, in the vendor tool's order. DeviceError when neither tool nor fence can say."""
+        environ = os.environ if environ is None else environ
+        for name in self.renumbering:
+            if name in environ:
+                observed = f"{name}={environ[name]} renumbers the devices that {self.visible_env[0]} names"
+                raise DeviceError(observed, f"unset it, and fence by {self.visible_env[0]} instead")
         try:
             found = self.find(run, target)
         except ToolError as error:
             raise DeviceError(str(error), self.remedy) from None
-        return device.fenced(found, self.visible_env, os.environ if environ is None else environ)
+        return device.fenced(found, self.visible_env, environ)
 
     def resolve(
         self, token: str, target: str = "", *, run: RunTool = run_tool, environ: Mapping[str, str] | None = None

@@ -73,8 +73,9 @@ def _json(text: str, tool: str) -> Any:
 ROCM = Backend(
     name="rocm",
     aliases=("amd", "hip"),
-    # Takes indices only; ROCR_VISIBLE_DEVICES would take UUIDs, but renumbers what HIP_VISIBLE_DEVICES then names.
-    visible_env=("HIP_VISIBLE_DEVICES",),
+    visible_env=("HIP_VISIBLE_DEVICES",),  # takes indices only
+    # HIP_VISIBLE_DEVICES counts within it: card 0 of the tool would be leased and sampled, and another one measured.
+    renumbering=("ROCR_VISIBLE_DEVICES",),
     runtime="cuda",  # torch on ROCm answers to torch.cuda
     # HIP graphs come through the same torch.cuda.CUDAGraph. Not tried on hardware by this project: a row that cannot
     # be captured falls back with its marker, as everywhere.

@@ -7,9 +7,10 @@ import hashlib
 import importlib
 import os
 import re
+import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,13 @@ ENV_SUFFIX = "_VISIBLE_DEVICES"
 ENV_NAMES = ("CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "OMP_NUM_THREADS")
 #: Different in every cell by construction, or telling where and not what.
 ENV_NOT_COMPARED = ("TRITON_CACHE_DIR", "TRITON_HOME", "FLAGGEMS_CACHE_DIR", "FLAGGEMS_DB_URL", "FLAGGEMS_SOURCE_DIR")
+#: Where a driver says its version nowhere but through the vendor's tool: the command, and the place in its answer.
+DRIVER_TOOLS = {
+    "hip": (("rocm-smi", "--showdriverversion", "--json"), r'"Driver version"\s*:\s*"([^"]+)"'),
+    "musa": (("mthreads-gmi", "-q", "--json"), r'"\s*Driver Version\s*"\s*:\s*"([^"]+)"'),
+    "npu": (("npu-smi", "info"), r"\bVersion:\s*(\S+)"),
+}
+TOOL_TIMEOUT_S = 20.0
 READ_BYTES = 1 << 22
 _LOADED = time.monotonic()
 
@@ -50,11 +58,11 @@ def device(runtime: str) -> tuple[str, str]:
 
 def driver_version(runtime: str) -> str:
     """The kernel driver's version as the vendor writes it ("580.159.04"), else CUDA's number; "" where unknown."""
-    if runtime != "cuda":
-        return ""
-    if _torch_version("hip"):
-        return _first_line("/sys/module/amdgpu/version")
-    return _nvml_driver() or _cuda_driver()
+    if runtime == "cuda" and not _torch_version("hip"):
+        return _nvml_driver() or _cuda_driver()
+    vendor = "hip" if runtime == "cuda" else runtime
+    module = _first_line("/sys/module/amdgpu/version") if vendor == "hip" else ""
+    return module or (_told_by(*DRIVER_TOOLS[vendor]) if vendor in DRIVER_TOOLS else "")
 
 
 def runtime_version() -> str:
@@ -158,6 +166,17 @@ def _cuda_driver() -> str:
     if library is None or library.cuDriverGetVersion(ctypes.byref(number)) != 0:
         return ""
     return f"cuda {number.value // 1000}.{number.value % 1000 // 10}"
+
+
+def _told_by(command: Sequence[str], pattern: str) -> str:
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(pattern, done.stdout)
+    return found[1].strip() if found and found[1].strip() != "N/A" else ""
 
 
 def _library(name: str) -> Any:

@@ -38,6 +38,12 @@ def test_ascend_chips_without_device_numbers_are_counted_where_npu_numbers_repea
     assert [chip.index for chip in ascend.chips(text)] == [0, 1]
 
 
+def test_mthreads_devices_without_uuid_and_bus_address_are_told_apart_by_index() -> None:
+    text = '{"GPU": [{"Index": 0, "GPU UUID ": "N/A"}, {"Index": "2", "GPU UUID": "N/A", "PCI": {"Bus ID": "N/A"}}]}'
+    found = backends.get("musa").devices(run=fakes.answering({"mthreads-gmi": text}), environ={})
+    assert [(device.index, device.uuid) for device in found] == [(0, "mthreads-index-0"), (2, "mthreads-index-2")]
+
+
 def test_rocm_names_devices_as_the_runtime_does() -> None:
     found = backends.get("rocm").devices(run=fakes.answering({"rocm-smi": fakes.text("rocm_smi.json")}), environ={})
     assert [device.uuid for device in found] == ["GPU-719d2a6e8c0f4b13", "GPU-5b0c77de91a2f384"]

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+FFT = "benchmark/test_fft.py"
 GUARDED = """
 import flag_gems, pytest
 
@@ -31,60 +34,75 @@ def run(directory: Path, *arguments: str, vendor: str = "mthreads") -> str:
     return done.stdout
 
 
-def write(directory: Path, name: str, reason: str = "CUDA is not available", condition: str = "True") -> None:
-    (directory / name).write_text(GUARDED.format(reason=reason, condition=condition), encoding="utf-8")
+def write(directory: Path, name: str, reason: str = "CUDA is not available", condition: str = "True") -> Path:
+    path = directory / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(GUARDED.format(reason=reason, condition=condition), encoding="utf-8")
+    return path
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def test_the_pinned_guard_is_lifted_on_mthreads(tmp_path):
-    write(tmp_path, "test_fft.py")
+    write(tmp_path, FFT)
     out = run(tmp_path)
     assert "2 passed" in out and "skipped" not in out
-    assert "COMPAT_MUSA lifted 'CUDA is not available' from test_fft.py::test_perf[1], test_fft.py::test_perf[2]" in out
+    assert f"COMPAT_MUSA lifted 'CUDA is not available' from {FFT}::test_perf[1], {FFT}::test_perf[2]" in out
 
 
-def test_it_is_not_active_on_another_vendor(tmp_path):
-    write(tmp_path, "test_fft.py")
-    out = run(tmp_path, vendor="nvidia")
+@pytest.mark.parametrize("vendor", ["nvidia", "ascend", "amd", "MTHREADS", "mthreads-like"])
+def test_it_is_not_active_on_another_vendor(tmp_path, vendor):
+    write(tmp_path, FFT)
+    out = run(tmp_path, vendor=vendor)
     assert "2 skipped" in out and "COMPAT_MUSA" not in out
 
 
 def test_it_is_not_active_without_flag_gems(tmp_path):
-    write(tmp_path, "test_fft.py")
-    text = (tmp_path / "test_fft.py").read_text(encoding="utf-8").replace("import flag_gems, pytest", "import pytest")
-    (tmp_path / "test_fft.py").write_text(text, encoding="utf-8")
+    edit(write(tmp_path, FFT), "import flag_gems, pytest", "import pytest")
     out = run(tmp_path)
     assert "2 skipped" in out and "COMPAT_MUSA" not in out
 
 
-def test_another_file_is_left_alone_and_named(tmp_path):
-    write(tmp_path, "test_attention.py")
+@pytest.mark.parametrize("name", ["benchmark/test_attention.py", "tests/test_fft.py", "benchmark/test_fft_ops.py"])
+def test_another_file_is_left_alone_and_named(tmp_path, name):
+    write(tmp_path, name)
     out = run(tmp_path)
-    assert "2 skipped" in out
-    assert "COMPAT_MUSA left alone: test_attention.py::test_perf[1] (CUDA is not available)" in out
+    assert "2 skipped" in out and "lifted" not in out
+    assert f"COMPAT_MUSA left alone: {name}::test_perf[1] (CUDA is not available)" in out
 
 
-def test_another_reason_in_the_same_file_is_left_alone_and_named(tmp_path):
-    write(tmp_path, "test_fft.py", reason="CUDA required")
+@pytest.mark.parametrize("reason", ["CUDA required", "CUDA is not available.", "cuda is not available"])
+def test_another_reason_in_the_same_file_is_left_alone_and_named(tmp_path, reason):
+    write(tmp_path, FFT, reason=reason)
     out = run(tmp_path)
-    assert "2 skipped" in out and "COMPAT_MUSA left alone: test_fft.py::test_perf[1] (CUDA required)" in out
+    assert "2 skipped" in out and f"COMPAT_MUSA left alone: {FFT}::test_perf[1] ({reason})" in out
 
 
 def test_a_guard_that_does_not_skip_is_not_mentioned(tmp_path):
-    write(tmp_path, "test_fft.py", condition="False")
+    write(tmp_path, FFT, condition="False")
     assert "COMPAT_MUSA" not in run(tmp_path)
 
 
+def test_a_guard_in_text_form_is_pytests_own_to_judge(tmp_path):
+    write(tmp_path, FFT, condition="'True'")
+    out = run(tmp_path)
+    assert "2 skipped" in out and "COMPAT_MUSA" not in out
+
+
 def test_a_second_guard_on_the_same_test_still_skips_it(tmp_path):
-    text = GUARDED.format(reason="CUDA is not available", condition="True")
-    second = text.replace("@pytest.mark.param", "@pytest.mark.skipif(True, reason='Issue 4131')\n@pytest.mark.param")
-    (tmp_path / "test_fft.py").write_text(second, encoding="utf-8")
+    mark = "@pytest.mark.param"
+    edit(write(tmp_path, FFT), mark, f"@pytest.mark.skipif(True, reason='Issue 4131')\n{mark}")
     out = run(tmp_path)
     assert "2 skipped" in out and "COMPAT_MUSA lifted" in out
-    assert "COMPAT_MUSA left alone: test_fft.py::test_perf[1] (Issue 4131)" in out
+    assert f"COMPAT_MUSA left alone: {FFT}::test_perf[1] (Issue 4131)" in out
 
 
 def test_a_guard_on_the_whole_module_is_lifted_too(tmp_path):
-    (tmp_path / "test_fft.py").write_text(
+    write(tmp_path, FFT).write_text(
         "import flag_gems, pytest\n"
         "pytestmark = [pytest.mark.fft, pytest.mark.skipif(True, reason='CUDA is not available')]\n"
         "def test_one(): pass\ndef test_two(): pass\n", encoding="utf-8",
@@ -94,6 +112,6 @@ def test_a_guard_on_the_whole_module_is_lifted_too(tmp_path):
 
 
 def test_the_lines_reach_run_log_when_pytest_captures_output(tmp_path):
-    write(tmp_path, "test_fft.py")
+    write(tmp_path, FFT)
     assert "COMPAT_MUSA lifted" in run(tmp_path, "--capture=fd")
     assert "COMPAT_MUSA lifted" in run(tmp_path, "-s")

@@ -139,6 +139,7 @@ def test_musa_captures_into_a_musagraph_on_a_device_whose_index_is_sparse(tmp_pa
     assert_compared(campaign, rows=5)
     found = campaign.identity("r2_B")
     assert (found.backend, found.device_model, found.runtime) == ("musa", "MTT S5000", "musa 4.3.0")
+    assert found.driver == "3.3.5-server"
     assert found.plugins == plugins("device", "compat_musa")
     assert found.env["MUSA_VISIBLE_DEVICES"] == "3", "the lane's own device, of those that the fence leaves"
     rows = campaign.rows("r2_B")
@@ -183,9 +184,8 @@ def test_rocm_captures_through_torch_cuda_and_compiles_for_gfx942(tmp_path):
     campaign = Campaign(tmp_path, "rocm", devices=(1,)).run()
     assert_compared(campaign, rows=5)
     found = campaign.identity("r1_B")
-    assert (found.target, found.device_model, found.runtime) == (
-        "hip:gfx942", "AMD Instinct MI300X", "hip 6.4.43482"
-    )  # fmt: skip
+    assert (found.target, found.device_model) == ("hip:gfx942", "AMD Instinct MI300X")
+    assert found.runtime == "hip 6.4.43482" and found.driver
     assert found.plugins == plugins("device") and found.env["HIP_VISIBLE_DEVICES"] == "1"
     rows = campaign.rows("r1_B")
     assert {(row.timer, row.l2) for row in rows} == {("cuda_graph", "warm")}
@@ -198,6 +198,7 @@ def test_ascend_is_timed_directly_by_do_bench_npu_whose_cache_is_warm(tmp_path):
     assert_compared(campaign, rows=2)
     found = campaign.identity("r1_B")
     assert (found.backend, found.device_model, found.timer) == ("ascend", "Ascend910B3", "direct")
+    assert (found.driver, found.runtime) == ("25.5.2", "cann 8.2.RC1")
     assert found.plugins == plugins("device")
     assert {name: found.env[name] for name in ("ASCEND_RT_VISIBLE_DEVICES", "NPU_VISIBLE_DEVICES")} == {
         "ASCEND_RT_VISIBLE_DEVICES": "5", "NPU_VISIBLE_DEVICES": "5"
