@@ -30,8 +30,9 @@ def to_json(value: Any) -> Any:
     """Dataclass, enum, mapping, tuple or scalar -> plain JSON value."""
     if value is None or type(value) in _SCALARS:
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: to_json(getattr(value, name)) for name in _field_names(type(value))}
+    names = _field_names(type(value))  # type: ignore[arg-type]  # a class is hashable
+    if names is not None:
+        return {name: to_json(getattr(value, name)) for name in names}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -129,27 +130,24 @@ def read_lines(cls: type[T], path: Path) -> Iterator[T]:
 
 
 @cache
-def _field_names(cls: type) -> tuple[str, ...]:
-    return tuple(item.name for item in dataclasses.fields(cls))
+def _field_names(cls: type) -> tuple[str, ...] | None:
+    return tuple(item.name for item in dataclasses.fields(cls)) if dataclasses.is_dataclass(cls) else None
 
 
 def _indented(value: Any, at: str, step: str) -> str:
     """What json.dumps(indent=...) gives; its pure-Python encoder took as long as judging 20 000 cells."""
+    if type(value) is str:
+        return _quoted(value)
     if isinstance(value, dict) and value:
         inner = at + step
-        pairs = (f"{_quoted(key)}: {_indented(item, inner, step)}" for key, item in value.items())
+        pairs = [f"{_quoted(key)}: {_indented(item, inner, step)}" for key, item in value.items()]
         return f"{{{inner}{(',' + inner).join(pairs)}{at}}}"
     if isinstance(value, list) and value:
         inner = at + step
         return f"[{inner}{(',' + inner).join([_indented(item, inner, step) for item in value])}{at}]"
-    return _quoted(value) if type(value) is str else _number(value)
-
-
-def _number(value: Any) -> str:
-    """Of a float that is finite its shortest exact form, which is what repr gives."""
-    if type(value) is float and math.isfinite(value):
-        return repr(value)
-    return repr(value) if type(value) is int else _COMPACT.encode(value)
+    if type(value) is int or (type(value) is float and math.isfinite(value)):
+        return repr(value)  # of a float its shortest exact form, as the encoder writes it
+    return _COMPACT.encode(value)
 
 
 def _refuse_constant(name: str) -> Any:

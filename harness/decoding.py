@@ -60,8 +60,10 @@ def _generic_decoder(hint: Any, origin: Any, args: tuple[Any, ...]) -> Decoder:
 
 def _dataclass_decoder(cls: type) -> Decoder:
     hints = get_type_hints(cls)
-    decoders = [(item.name, decoder(hints[item.name])) for item in dataclasses.fields(cls)]
-    names = frozenset(name for name, _ in decoders)
+    # A text or a whole number is right by its type alone; a float must be finite too.
+    plain = {name: hint if hint in (str, int, bool) else None for name, hint in hints.items()}
+    decoders = [(item.name, plain[item.name], decoder(hints[item.name])) for item in dataclasses.fields(cls)]
+    names = frozenset(name for name, _, _ in decoders)
 
     def decode(data: Any) -> Any:
         if not isinstance(data, dict):
@@ -71,8 +73,9 @@ def _dataclass_decoder(cls: type) -> Decoder:
         values = {}
         name = ""
         try:
-            for name, read in decoders:
-                values[name] = read(data[name])
+            for name, kind, read in decoders:
+                value = data[name]
+                values[name] = value if type(value) is kind else read(value)
         except WrongValue as wrong:
             raise wrong.below(f".{name}") from None
         return cls(**values)
