@@ -92,6 +92,9 @@ def environment(place: Place, visible: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "LC_ALL": "C.UTF-8",
     }
+    if env.pop("PYTHONDONTWRITEBYTECODE", ""):
+        # Obeyed, every process would compile torch and the provider anew. The user's directories stay as they are.
+        env.setdefault("PYTHONPYCACHEPREFIX", str(place.campaign / "bytecode"))
     env |= providers.get(cell.provider.name).environment(place.scratch, cell.measure)
     for name, value in cell.side.env.items():
         env.pop(name, None)
