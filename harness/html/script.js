@@ -225,6 +225,7 @@
   // --- an opened operator -----------------------------------------------------------------------------------------
   function shapes(op) {
     if (!op.shapes.length) return null;
+    const long = op.shapes.some((shape) => shape[SHAPE.shape].length > 48);
     const lines = op.shapes.map((shape) => [shape[SHAPE.dtype], shape[SHAPE.shape],
       h("span", {class: `verdict v-${shape[SHAPE.verdict]}`}, shape[SHAPE.verdict]),
       shape[SHAPE.delta] === null ? "-" : `${signed(shape[SHAPE.delta])} ${word(shape[SHAPE.delta])}`,
@@ -234,7 +235,7 @@
       shape[SHAPE.counts] || "-", shape[SHAPE.why] || "-"]);
     return h("details", op.shapes.length > 60 ? {} : {open: ""}, h("summary", {}, `Table of ${op.shapes.length} shapes`),
       grid(["dtype", "shape", "verdict", "B vs A", "95 % interval", "same sign", "p adjusted", "A ms", "B ms", "margin",
-        "counts A \u2192 B", "why"], lines, "n-nnnnnnnnwx"));
+        "counts A \u2192 B", "why"], lines, `n${long ? "-" : "n"}nnnnnnnnw${op.shapes.some((shape) => shape[SHAPE.why]) ? "x" : "-"}`));
   }
 
   function detail(row) {
