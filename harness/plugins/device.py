@@ -48,5 +48,6 @@ def obstacle(runtime: str) -> str:
         return ""
     names = cell.instrument.visible_env
     seen = " ".join(f"{name}={os.environ[name]}" for name in names if name in os.environ) or "nothing set"
-    way_out = f"a cell has one device: leave {', '.join(names)} out of {side}.env"
+    fits = "" if count else ", and have a torch build for this device and driver"
+    way_out = f"a cell has one device: leave {', '.join(names)} out of {side}.env{fits}"
     return f"torch.{runtime} of {sys.executable} sees {count} devices ({seen}); {way_out}"

@@ -18,7 +18,7 @@ from typing import Any
 #: Variables that change what is compiled, tuned or timed.
 ENV_PREFIXES = (
     "TRITON_", "FLAGTREE_", "FLAGGEMS_", "GEMS_", "USE_", "MLIR_", "LLVM_", "PTXAS_", "NVPTX_", "DISABLE_", "AMDGCN_",
-    "MUSA_", "MTCC_", "ASCEND_", "PYTORCH_", "CUBLAS_", "NVIDIA_TF32_",
+    "MUSA_", "MTCC_", "HIP_", "HSA_", "ASCEND_", "PYTORCH_", "CUBLAS_", "NVIDIA_TF32_",
 )  # fmt: skip
 ENV_SUFFIX = "_VISIBLE_DEVICES"
 ENV_NAMES = ("CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "OMP_NUM_THREADS")

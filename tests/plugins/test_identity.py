@@ -77,10 +77,11 @@ def test_the_shape_file_is_named_by_its_content(tmp_path):
 
 
 def test_only_what_can_change_a_number_is_compared_of_the_environment(monkeypatch):
-    for name in ("FLAGTREE_RLC_ENHANCE", "MUSA_VISIBLE_DEVICES", "PATH_TO_X", "FLAGGEMS_DB_URL", "USE_FLAGTUNE"):
+    changing = {"MUSA_VISIBLE_DEVICES", "USE_FLAGTUNE", "HIP_LAUNCH_BLOCKING", "HSA_OVERRIDE_GFX_VERSION"}
+    for name in ("FLAGTREE_RLC_ENHANCE", "PATH_TO_X", "FLAGGEMS_DB_URL", *changing):
         monkeypatch.setenv(name, "1")
     found = observed.relevant_env(left_out=["FLAGTREE_RLC_ENHANCE"])
-    assert {"MUSA_VISIBLE_DEVICES", "USE_FLAGTUNE"} <= found.keys()
+    assert changing <= found.keys()
     assert not {"FLAGTREE_RLC_ENHANCE", "PATH_TO_X", "FLAGGEMS_DB_URL"} & found.keys()
 
 
