@@ -88,17 +88,32 @@ def trigamma_inverse(value: Array) -> Array:
 
 
 def _smallest_adjusted(free: Array, directions: Array, df: float) -> Array | None:
-    """Per direction the smallest Benjamini-Hochberg p value over the shapes; None where most shapes are constant."""
+    """Per direction the smallest Benjamini-Hochberg p value over the shapes; None where most shapes are constant.
+
+    One that cannot be as small as that of the first direction, the observed one, is a lower bound of it only.
+    """
     along = free @ directions.T
     squares = np.maximum(np.sum(free**2, axis=1)[:, None] - along**2, 0.0)
     squares = np.where(squares < EXACT**2, 0.0, squares)
     if not np.median(squares[:, 0]) or not np.all(np.median(squares, axis=0)):
         return None
     variance, total = shrink(squares / df, df, _design_effects(free, directions, along, squares))
-    p = 2 * special.stdtr(total, -np.abs(along) / np.sqrt(variance))
-    ranks = np.arange(1, len(free) + 1)[:, None]
-    adjusted: Array = np.sort(p, axis=0) * len(free) / ranks
-    smallest: Array = adjusted.min(axis=0)
+    t = -np.abs(along) / np.sqrt(variance)
+    smallest: Array = 2 * special.stdtr(total, t.min(axis=0))
+    observed = _adjusted(t[:, :1], total[:1])[0]
+    # No p value is below the smallest raw one: a direction whose own is above the observed cannot come below it, and
+    # where something differs that is nearly every one. Half of the time went into their other p values.
+    near = smallest <= observed * (1 + 1e-6)
+    smallest[near] = _adjusted(t[:, near], total[near])
+    smallest[0] = observed
+    return smallest
+
+
+def _adjusted(t: Array, df: Array) -> Array:
+    """Per column the smallest Benjamini-Hochberg p value of (S, D) statistics, each column on its own `df`."""
+    ranks = np.arange(1, len(t) + 1)[:, None]
+    p = 2 * special.stdtr(df, t)
+    smallest: Array = (np.sort(p, axis=0) * len(t) / ranks).min(axis=0)
     return smallest
 
 
