@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def render(directory: Path) -> tuple[report.CampaignReport, ExitCode]:
     codec.write_text(directory / "report.tsv", report.tsv(found))
     codec.write_text(directory / "report.json", codec.dumps(report_data.data(found)) + "\n")
     codec.write_text(directory / "report.junit.xml", junit.document(found, ci.Policy()))
-    store.write_status_table(directory)
+    store.write_status_table(directory, chain.from_iterable(found.cells.values()))
     control.settle(directory, found)
     control.keep(directory, found.judge)
     sealed = receipts.write(directory, found.campaign, found.cells.values(), found.superseded)

@@ -180,18 +180,22 @@ STATUS_COLUMNS = (
 )  # fmt: skip
 
 
-def status_rows(campaign: Path, plan: Plan) -> Iterator[dict[str, str]]:
-    """One row per planned cell; a cell that has not ended has the outcome "missing" or that of its last attempt."""
+def status_rows(campaign: Path, plan: Plan, read: Iterable[CellEvidence] = ()) -> Iterator[dict[str, str]]:
+    """One row per planned cell; a cell that has not ended has the outcome "missing" or that of its last attempt.
+
+    Of the cells in `read` neither cell.json nor status.json is read once more.
+    """
+    known = {item.cell.key: (item.cell, item.status) for item in read}
     for planned in plan.cells:
         directory = campaign / planned.key
-        cell = codec.read(Cell, directory / "cell.json")
-        yield _status_row(cell, status(directory) or last_attempt(directory), superseded(directory))
+        cell, ended = known.get(planned.key) or (codec.read(Cell, directory / "cell.json"), status(directory))
+        yield _status_row(cell, ended or last_attempt(directory), superseded(directory))
 
 
-def write_status_table(campaign: Path) -> Path:
-    """Derive `status.tsv`, whole and atomic."""
+def write_status_table(campaign: Path, read: Iterable[CellEvidence] = ()) -> Path:
+    """Derive `status.tsv`, whole and atomic; `read` are cells whose files need not be read again."""
     path = campaign / "status.tsv"
-    codec.write_text(path, tsv(STATUS_COLUMNS, status_rows(campaign, read_plan(campaign))))
+    codec.write_text(path, tsv(STATUS_COLUMNS, status_rows(campaign, read_plan(campaign), read)))
     return path
 
 
