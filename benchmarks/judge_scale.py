@@ -4,8 +4,10 @@
 
 An op has 6 rounds, 2 sides and 30 rows a cell, so 13 cells; 1 540 ops are 20 020 cells with 600 600 rows. The campaign
 is written first, by the codec, in a process of its own; what is timed is one `finish.render`: every op judged from its
-files, then report.md, report.tsv, report.html, caliber.json, status.tsv and each verdict.json. Goal: 60 s and 1 GB.
+files, then every form of the report, receipts.json, caliber.json, status.tsv and each verdict.json. Goal: 60 s, 1 GB.
 Prints wall seconds, CPU seconds, peak resident memory, and the size of what was written.
+
+Two shared cores, load 2: 1 540 ops in 51 s wall, 45 s CPU, 0.61 GB; report.html 22 MB. 300 ops of 40 shapes: 5.8 MB.
 """
 
 from __future__ import annotations
