@@ -108,6 +108,8 @@ class Provider:
             "-s",
             "-p",
             "no:cacheprovider",
+            "-p",
+            "no:logging",  # FlagGems 5.0 takes pytest's log handler for its own record file, and fails the test
         )
 
     def environment(self, scratch: Path, measure: Measure) -> dict[str, str]:

@@ -85,3 +85,9 @@ def test_a_speedup_over_torch_is_never_asked_for(name: str) -> None:
     """The speedup column compares an operator with torch, not one compiler with another."""
     arguments = providers.get(name).pytest_args(PER_OP, Workload("mm", "benchmark/test_mm.py::test_mm"), MEASURE)
     assert [item for item in arguments if item.startswith("--metrics")] == ["--metrics=latency"]
+
+
+def test_pytests_log_handlers_are_not_there_for_a_provider_to_take():
+    """FlagGems 5.0 writes its record through the first handler it finds; pytest's has no file, and the test failed."""
+    arguments = FLAGGEMS.pytest_args(PER_OP, Workload("mm", "benchmark/test_mm.py::test_mm"), MEASURE)
+    assert "no:logging" in arguments

@@ -50,7 +50,7 @@ def test_pytest_is_asked_for_the_operators_kernel_latency_only(provider: Provide
     assert arguments == (
         "benchmark/test_mm.py::test_mm", "--level=core", "--mode=kernel", "--warmup=50", "--iter=70",
         "--metrics=latency", "--dtypes=float16", "--dtypes=float32", f"--shape_file={provider.shape_file}",
-        "-s", "-p", "no:cacheprovider",
+        "-s", "-p", "no:cacheprovider", "-p", "no:logging",
     )  # fmt: skip
 
 
