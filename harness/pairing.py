@@ -15,6 +15,9 @@ from itertools import pairwise
 from harness.caliber import measured
 from harness.records import CellEvidence, Row, RowKey, SideName
 
+#: Reasons of rows whose clock ran backwards, as the timer and the benchmark protocol write them.
+TIMER_BACKWARDS = ("TIMER_INVALID: latency -", "TIMER_INVALID: a time of -")
+
 
 class PairingError(ValueError):
     """Rows that cannot be paired without guessing; the message names both."""
@@ -147,7 +150,7 @@ def unusable(row: Row) -> str:
 
 def timer_fault(row: Row) -> bool:
     """A negative time: the timer is broken for the whole cell. Zero may be a clamp (ROCm) and is the row's alone."""
-    return row.reason.startswith("TIMER_INVALID: latency -") or (row.value is not None and row.value < 0)
+    return row.reason.startswith(TIMER_BACKWARDS) or (row.value is not None and row.value < 0)
 
 
 class _Round:

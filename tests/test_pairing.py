@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.pairing import PairingError, pair
+from harness.pairing import PairingError, pair, timer_fault
 from harness.records import Outcome, RowKey
 from tests.evidence import change, change_status, op_cells, row
 
@@ -119,3 +119,16 @@ def test_a_cell_run_again_later_counts_in_the_order_it_ran_and_is_named():
 def test_evidence_without_start_times_falls_back_on_the_plan():
     cells = tuple(replace(item, status=replace(item.status, started_at="")) for item in CELLS)
     assert pair(cells).orders == (1, -1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "broken"),
+    [
+        ("TIMER_INVALID: latency -0.1", True),
+        ("TIMER_INVALID: a time of -0.1 ms", True),  # as the timer itself says it
+        ("TIMER_INVALID: a time of 0.0 ms", False),
+        ("TIMER_RESOLUTION: 2 of 10 replays took no longer than their flushes", False),
+    ],
+)
+def test_only_a_clock_that_runs_backwards_is_a_fault_of_the_whole_cell(reason, broken):
+    assert timer_fault(row(None, reason=reason)) is broken

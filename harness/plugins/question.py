@@ -88,3 +88,14 @@ def impossible(times: Any) -> str:
         if found:
             return found
     return ""
+
+
+def unresolved(remainders: Sequence[float]) -> str:
+    """Why remainders of flush-and-call less flush say nothing, as a reason; "" where all are above 0.
+
+    One that is not is too little resolution for so short a call, and no clock that runs backwards.
+    """
+    if not all(map(math.isfinite, remainders)):
+        return impossible(remainders)
+    short = sum(time <= 0 for time in remainders)
+    return f"TIMER_RESOLUTION: {short} of {len(remainders)} replays took no longer than their flushes" if short else ""

@@ -20,7 +20,7 @@ from harness.plugins.autotune import unwatched, watch
 from harness.plugins.ending import pytest_runtest_logreport as pytest_runtest_logreport  # hooks of this plugin too
 from harness.plugins.ending import pytest_sessionfinish as pytest_sessionfinish
 from harness.plugins.protocol import Asking
-from harness.plugins.question import Question, Reading, impossible
+from harness.plugins.question import Question, Reading, impossible, unresolved
 from harness.plugins.variants import observer
 from harness.records import Marker
 
@@ -133,7 +133,8 @@ class Timer:
         flush = _flusher(driver) if instrument.l2 == "flushed" else None
         device = graph.Device(driver.get_device_interface(), instrument.capture_texts, observer().kernels.values())
         times = graph.replayed(graph.Calls(question.call, question.gradients, flush), question.rep_ms, device)
-        return Reading("", None, "cuda_graph", instrument.l2, 1, impossible(times), ()), question.answer(times)
+        reason = impossible(times) if flush is None else unresolved(times)
+        return Reading("", None, "cuda_graph", instrument.l2, 1, reason, ()), question.answer(times)
 
     def _directly(self, question: Question) -> Answered:
         """Upstream's own do_bench, as the benchmark asked; the median over `direct_repeat` calls of it."""

@@ -5,7 +5,7 @@ import pytest
 
 from harness import backends
 from harness.plugins import session, timing
-from harness.plugins.question import Question, impossible
+from harness.plugins.question import Question, impossible, unresolved
 from tests.plugins.target import ON_FAKE_DEVICE, make_cell, run
 
 TEXTS = backends.get("cuda").capture_texts
@@ -179,7 +179,7 @@ def test_a_fallback_of_a_flushed_graph_is_direct_and_flushed(tmp_path):
 def test_nothing_left_of_a_flushed_call_is_no_time(tmp_path):
     ran = run(tmp_path / "run", "halved", make_cell(**FLUSHED), FAKE_MS="0", FAKE_FLUSH_MS="2")
     assert [(row.value, row.timer, row.reason) for row in ran.rows] == [
-        (None, "cuda_graph", "TIMER_INVALID: a time of 0.0 ms")
+        (None, "cuda_graph", "TIMER_RESOLUTION: 10 of 10 replays took no longer than their flushes")
     ]
 
 
@@ -379,3 +379,9 @@ def test_an_unknown_wording_in_a_capture_is_told_as_a_fault(make_timer, monkeypa
     with pytest.raises(RuntimeError):
         timer._measure(SimpleNamespace(readings=[]), asking(None))
     assert timer.events == [("KERNEL_FAULT", {"text": "RuntimeError: something new"})] and not timer.stopped
+
+
+def test_a_remainder_that_is_no_time_is_too_little_resolution_and_no_broken_clock():
+    assert unresolved([1.0, -0.5, 0.0]) == "TIMER_RESOLUTION: 2 of 3 replays took no longer than their flushes"
+    assert unresolved([1.0, math.nan]) == "TIMER_INVALID: a time of nan ms"
+    assert unresolved([1.0, 2.0]) == ""
