@@ -19,7 +19,7 @@ help: ## list the commands
 	@echo "variables: PYTHON=$(PYTHON) VENV=$(VENV) CORES=$(CORES) CONFIG=$(CONFIG) ARGS=... (more arguments for snakemake or pytest)"
 
 # Bytecode apart from pip: on every core, and not for what neither Snakemake nor a cell loads: 17 s instead of 65 (2 cores).
-# Left out, it would cost more: where PYTHONDONTWRITEBYTECODE is set, as in every cell, each process compiles torch anew.
+# Left out, it would cost more: where PYTHONDONTWRITEBYTECODE is set, each campaign compiles torch anew.
 # No build isolation: setuptools is in the lock, so that nothing outside it is ever installed.
 $(STAMP): requirements.lock pyproject.toml
 	@python=; for name in "$(PYTHON)" python3.11 python3.12 python3.13; do \

@@ -1,10 +1,13 @@
 """The documents say what the code does: every key, marker, exit code and axis."""
 
+import ast
 import json
+import re
 
 import pytest
 
 from harness import caliber
+from harness.__main__ import COMMANDS
 from harness.config import schema
 from harness.records import ExitCode, Marker, Role, identity_fields
 
@@ -45,3 +48,26 @@ def test_the_caliber_table_of_the_readme_is_the_one_the_code_gives(repo_root):
 @pytest.mark.parametrize("axis", identity_fields(Role.COMPARED) + identity_fields(Role.AXIS))
 def test_every_axis_is_in_the_caliber_table(axis):
     assert f"| `{axis}` |" in caliber.document()
+
+
+def events_in_the_code(repo_root):
+    """First arguments of emit_event, and codes in constants that end up there."""
+    for path in sorted((repo_root / "harness" / "plugins").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "emit_event" and node.args:
+                for constant in ast.walk(node.args[0]):
+                    if isinstance(constant, ast.Constant) and (constant is node.args[0] or "_" in str(constant.value)):
+                        yield constant.value
+
+
+def test_every_event_is_documented(repo_root):
+    text = (repo_root / "docs" / "events.md").read_text(encoding="utf-8")
+    found = set(events_in_the_code(repo_root))
+    assert len(found) > 15
+    assert [code for code in sorted(found) if f"`{code}`" not in text] == []
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_is_in_the_readme(repo_root, command):
+    commands = (repo_root / "README.md").read_text(encoding="utf-8").split("## Commands")[1].split("\n## ")[0]
+    assert re.search(rf"[`, ]{command}[`, ]", commands)
