@@ -67,11 +67,9 @@ def line(statuses: Iterable[Status]) -> str:
     total = use(own)
     if not total.cells:
         return ""
-    rest = ", ".join(f"{name} {100 * total.share(name):.0f}" for name in PHASES if name != "time")
+    parts = ", ".join(f"{name} {100 * total.share(name):.0f} %" for name in PHASES)
     idle = sum(device.idle_s for device in held(own))
-    return (
-        f"devices: leased {total.lease_s:.0f} s, timing {100 * total.share('time'):.0f} % ({rest}), idle {idle:.0f} s"
-    )
+    return f"devices: leased {total.lease_s:.0f} s ({parts}), idle {idle:.0f} s"
 
 
 def _held(device: str, own: Sequence[Status]) -> Held:

@@ -42,7 +42,7 @@ def test_idle_is_what_lies_between_the_first_start_and_the_last_end_without_a_le
 
 def test_the_terminal_gets_one_line():
     line = occupancy.line([ended(), ended(start="01:00", end="01:30")])
-    assert line == "devices: leased 40 s, timing 60 % (import 20, compile 5, tune 5, other 10), idle 50 s"
+    assert line == "devices: leased 40 s (import 20 %, compile 5 %, tune 5 %, time 60 %, other 10 %), idle 50 s"
 
 
 def test_the_report_has_a_section_when_leases_are_known():
