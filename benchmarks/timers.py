@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -130,12 +131,26 @@ def disagreeing(rows: list[Found]) -> list[str]:
     return bad
 
 
+def middle_of(values: list[float]) -> float:
+    """The median; of values one of which is no number, no number either."""
+    return statistics.median(values) if all(map(math.isfinite, values)) else math.nan
+
+
+def strict(value: Any) -> Any:
+    """`value` with null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: strict(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [strict(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def agree() -> Found:
     """Our graph timer against upstream's timers."""
     bench, rows = Bench("agree"), []
     for name, call in memory_bound().items():
         took = compare(bench, call)
-        middle = {key: statistics.median(values) for key, values in took.items()}
+        middle = {key: middle_of(values) for key, values in took.items()}
         ratios = {"warm": middle["ours"] / middle["upstream"], "flushed": middle["flushed"] / middle["do_bench"]}
         rows.append({"op": name, "us": took, "median_us": middle, "ratio": ratios})
         warm = f"graph {middle['ours']:8.3f} do_bench_cudagraph {middle['upstream']:8.3f} ratio {ratios['warm']:.4f}"
@@ -361,7 +376,7 @@ def main() -> int:
         found |= {part: collect(part, process) for part, process in running.items()}
     bad = [text for part in found.values() for text in part["bad"]]
     told = found | {"bad": bad, "seconds": round(time.time() - began, 1)}
-    (arguments.out / "timers.json").write_text(json.dumps(told, indent=1))
+    (arguments.out / "timers.json").write_text(json.dumps(strict(told), indent=1, allow_nan=False))
     print(f"==== {len(bad)} not as claimed: {bad}; {told['seconds']} s")
     return 1 if bad else 0
 
