@@ -58,7 +58,7 @@ def fill(place: Place) -> Ahead:
     ended = store.status(recorded)
     if ended is None or ended.outcome is not Outcome.RECORDED:
         return nothing(place.cell, f"round 0 {ended.outcome.value if ended else 'is missing'}")
-    evidence = recorded / "attempts" / str(ended.attempt)
+    evidence = store.attempt_directory(recorded, ended.attempt)
     wanted = evidence / "specializations.jsonl"
     if not wanted.exists():
         return nothing(place.cell, f"round 0 left no {wanted.name}")

@@ -68,7 +68,7 @@ def claim(path: Path) -> Place:
     cell = codec.read(Cell, path)
     directory = path.parent if path.parent.parent.name != "attempts" else path.parent.parent.parent
     numbers = [int(found.name) for found in store.attempts(directory)]
-    attempt = directory / "attempts" / str(max(numbers, default=0) + 1)
+    attempt = store.attempt_directory(directory, max(numbers, default=0) + 1)
     attempt.mkdir(parents=True)  # exclusive: two runners never share an attempt
     codec.write(attempt / "cell.json", cell)
     (attempt / progress.RUNNER).write_text(f"{socket.gethostname()} {os.getpid()}\n", encoding="utf-8")
@@ -114,7 +114,7 @@ def expected_rows(place: Place) -> int | None:
         return None
     recorded = place.campaign / place.cell.op / "r0_A"
     ended = store.status(recorded)
-    return len(store.rows(recorded / "attempts" / str(ended.attempt))) if ended else None
+    return len(store.rows(store.attempt_directory(recorded, ended.attempt))) if ended else None
 
 
 def digests(attempt: Path) -> dict[str, str]:

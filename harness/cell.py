@@ -188,6 +188,7 @@ def conclude(place: Place, status: Status, ended: Ended, lease_s: float) -> Stat
     found = Found(rows, events, (place.attempt / "run_identity.json").exists(), tail(place.attempt / "run.log"))
     outcome, reason = classify(ended, found, place.cell.round == 0)
     valid, own = sum(row.value is not None for row in rows), {str(row.key) for row in rows}
+    rowless = sum(event.code in ("ROW_FAILED", "ROW_OOM") and event.row not in own for event in events)
     phases = {name: float(s) for event in events if event.code == "PHASES" for name, s in event.detail.items()}
     return replace(
         status,
@@ -195,9 +196,7 @@ def conclude(place: Place, status: Status, ended: Ended, lease_s: float) -> Stat
         reason=reason,
         rc=124 if ended.timed_out else ended.rc,
         success=valid,
-        failed=len(rows)
-        - valid
-        + sum(event.code in ("ROW_FAILED", "ROW_OOM") and event.row not in own for event in events),
+        failed=len(rows) - valid + rowless,
         rows_expected=expected_rows(place),
         markers={name: sum(event.code == name for event in events) for name in status.markers},
         phases_s={**phases, "target": ended.elapsed_s, "lease": lease_s},

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness import codec, control, fingerprint, store, telemetry
 from harness.caliber import measured
 from harness.findings import OpVerdict
-from harness.records import Cell, CellEvidence, Judge, Outcome
+from harness.records import CellEvidence, Judge, Outcome
 from harness.verdict import judge_op
 
 #: A cell's clocks speak for it when samples cover this share of its time (facts: statistics, item 10), and this many of
@@ -66,7 +66,8 @@ def clocks(directory: Path, cells: Sequence[CellEvidence]) -> Mapping[str, float
     for item in cells:
         if item.status is None or item.status.outcome is not Outcome.MEASURED:
             continue
-        sampled = telemetry.summarise(_attempt(directory, item.cell, item.status.attempt) / "telemetry.csv")
+        attempt = store.attempt_directory(directory / item.cell.key, item.status.attempt)
+        sampled = telemetry.summarise(attempt / "telemetry.csv")
         covered = sampled.samples * (sampled.interval_s or 0.0) / item.status.elapsed_s
         if sampled.busy_sm_clock_mhz and sampled.busy >= BUSY_SAMPLES and covered >= COVERED:
             found[item.cell.key] = sampled.busy_sm_clock_mhz.mean
@@ -79,7 +80,3 @@ def _ask_gate(directory: Path, op: str, cells: Sequence[CellEvidence]) -> None:
     if not path.exists() and len(done) == len(cells) - 1 and any(item.cell.round > 1 for item in done):
         codes = {item.cell.side.name: item.fingerprint for item in done if item.cell.round == 1}
         codec.write(path, fingerprint.gate(op, codes.get("A"), codes.get("B")))
-
-
-def _attempt(directory: Path, cell: Cell, number: int) -> Path:
-    return directory / cell.key / "attempts" / str(number)

@@ -109,7 +109,7 @@ def _check(directory: Path, cells: Sequence[CellEvidence]) -> None:
     for item in cells:
         if item.status is None or "fingerprint.json" not in item.status.evidence_sha256:
             continue
-        path = directory / item.cell.key / "attempts" / str(item.status.attempt) / "fingerprint.json"
+        path = store.attempt_directory(directory / item.cell.key, item.status.attempt) / "fingerprint.json"
         expected = item.status.evidence_sha256["fingerprint.json"]
         found = receipts.sha256(path) if path.exists() else "missing"
         if found != expected:

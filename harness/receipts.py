@@ -143,7 +143,7 @@ def _of_op(directory: Path, cells: Sequence[CellEvidence]) -> Iterator[str]:
 
 def _of_superseded(directory: Path, superseded: Sequence[Superseded]) -> Iterator[str]:
     for old in superseded:
-        attempt = directory / old.cell / "attempts" / str(old.status.attempt)
+        attempt = store.attempt_directory(directory / old.cell, old.status.attempt)
         for path in (attempt / store.SUPERSEDED, *sorted((attempt / store.TAKEN_BACK).glob("*"))):
             yield path.relative_to(directory).as_posix()
 

@@ -38,7 +38,7 @@ class _Target:
 
     @property
     def attempt(self) -> Path:
-        return self.directory / "attempts" / str(self.ended[self.cell.key].attempt)
+        return store.attempt_directory(self.directory, self.ended[self.cell.key].attempt)
 
 
 def redo(path: Path, reason: str, with_dependents: bool) -> tuple[Superseded, ...]:
@@ -115,6 +115,6 @@ def _supersede(target: _Target, key: str, reason: str) -> Superseded:
     status = target.ended[key]
     found = Superseded(key, reason, getpass.getuser(), now(), target.cell.key, status)
     directory = target.campaign / key
-    codec.write(directory / "attempts" / str(status.attempt) / store.SUPERSEDED, found)
+    codec.write(store.attempt_directory(directory, status.attempt) / store.SUPERSEDED, found)
     (directory / "status.json").unlink()
     return found

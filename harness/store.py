@@ -56,9 +56,9 @@ class Superseded:
     status: Status
 
 
-def cell_directory(campaign: Path, op: str, round_: int, side: str) -> Path:
-    """The directory of one cell."""
-    return campaign / op / f"r{round_}_{side}"
+def attempt_directory(cell: Path, number: int) -> Path:
+    """The directory of one attempt at the cell in `cell`."""
+    return cell / "attempts" / str(number)
 
 
 def read_plan(campaign: Path) -> Plan:
@@ -120,7 +120,7 @@ def events(attempt: Path) -> tuple[Event, ...]:
 def fingerprint(directory: Path) -> Fingerprint | None:
     """What the promoted attempt of a cell compiled and launched."""
     ended = status(directory)
-    path = directory / "attempts" / str(ended.attempt) / "fingerprint.json" if ended else None
+    path = attempt_directory(directory, ended.attempt) / "fingerprint.json" if ended else None
     return codec.read(Fingerprint, path) if path and path.exists() else None
 
 
@@ -137,7 +137,7 @@ def evidence(campaign: Path, key: str) -> CellEvidence:
     ended = status(directory)
     if ended is None:
         return CellEvidence(cell, None, None, None, (), ())
-    attempt = directory / "attempts" / str(ended.attempt)
+    attempt = attempt_directory(directory, ended.attempt)
     identity, compiled = attempt / "run_identity.json", attempt / "fingerprint.json"
     return CellEvidence(
         cell=cell,

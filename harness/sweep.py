@@ -86,7 +86,7 @@ def discarded(place: Place) -> bool:
 def _had_no_shapes(directory: Path) -> bool:
     """True of a shard for which none was left, as it says itself: it cannot have recorded, and nothing is missing."""
     ended = store.status(directory)
-    events = store.events(directory / "attempts" / str(ended.attempt)) if ended else ()
+    events = store.events(store.attempt_directory(directory, ended.attempt)) if ended else ()
     taken = {event.detail.get("taken") for event in events if event.code == "SHARD_SHAPES"}
     return taken == {"0"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from harness import codec, config, control, store
+from harness import codec, config, control
 from harness.records import Judge
 from tests.test_noise import aa, noise_of
 
@@ -116,7 +116,7 @@ def test_a_cell_taken_back_makes_the_control_unfinished_again(tmp_path):
     cells = aa("mm", 1.0, 2)
     directory = campaign(tmp_path, cells)
     codec.write(directory / "noise.json", noise_of(mm=cells))
-    store.cell_directory(directory, "mm", 3, "B").joinpath("status.json").unlink()
+    (directory / "mm" / "r3_B" / "status.json").unlink()
     with pytest.raises(control.ControlUnfinished, match="1 of 13 cells missing, mm/r3_B first"):
         control.floor(settings(directory), cells)
 

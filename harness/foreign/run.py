@@ -152,7 +152,7 @@ def _attempt(path: Path) -> Path:
         raise ForeignError(f"{path}: a cell of caliber that has not ended; finish its campaign first")
     if ended.outcome is not Outcome.MEASURED:
         raise ForeignError(f"{path}: a cell of caliber that measured nothing ({ended.outcome.value}): {ended.reason}")
-    return path / "attempts" / str(ended.attempt)
+    return store.attempt_directory(path, ended.attempt)
 
 
 def _files(run: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from harness import fingerprint, telemetry
+from harness import fingerprint, store, telemetry
 from harness.caliber import SIDES, measured
 from harness.pairing import unusable
 from harness.records import CellEvidence, Fingerprint, RowKey, SideName, Variant
@@ -89,8 +89,7 @@ def gather(directory: Path, cells: Sequence[CellEvidence], points: int) -> Detai
 
 
 def _attempt(directory: Path, item: CellEvidence) -> Path:
-    number = item.status.attempt if item.status else 0
-    return directory / item.cell.key / "attempts" / str(number)
+    return store.attempt_directory(directory / item.cell.key, item.status.attempt if item.status else 0)
 
 
 def _deltas(cells: Sequence[CellEvidence]) -> Mapping[RowKey, tuple[float | None, ...]]:
