@@ -61,14 +61,6 @@ class Campaign:
         return tuple(workload.op for workload in self.manifest.workloads)
 
     @cached_property
-    def keys(self) -> Mapping[str, tuple[str, ...]]:
-        """The cells of each op, in plan order; found in one pass, where a scan per op would be quadratic."""
-        found: dict[str, list[str]] = {}
-        for key, cell in self.cells.items():
-            found.setdefault(cell.op, []).append(key)
-        return {op: tuple(keys) for op, keys in found.items()}
-
-    @cached_property
     def shards(self) -> Mapping[str, Cell]:
         """The shards of every sharded round 0 by key. They are no cells of the plan: no verdict waits for them."""
         parts = [part for cell in self.cells.values() for part in plan.shards(self.config, cell)]
