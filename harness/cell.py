@@ -1,6 +1,6 @@
 """One cell: one process, one attempt, one status. `python -m harness.cell <cell.json>`; exit codes are ExitCode.
 
-The straight line of design section 3: skip? -> lease -> preflight -> telemetry -> target -> classify -> promote.
+The straight line of design section 3: skip? -> preflight -> target (lease, telemetry) -> classify -> promote.
 Every attempt leaves `attempts/<n>/status.json`; only a terminal outcome becomes the cell's `status.json`.
 """
 
@@ -9,23 +9,20 @@ from __future__ import annotations
 import argparse
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness import backends, codec, preflight, process, providers, seal, store, sweep
-from harness.attempt import Place, claim, digests, environment, expected_rows, final, next_seq, now, promote, tail
+from harness import backends, codec, preflight, process, providers, seal, store, sweep, target
+from harness.attempt import Place, claim, digests, environment, expected_rows, final, now, promote, tail
 from harness.backends.device import DeviceError
-from harness.lease import DeviceBusy, Lease, LeaseError
+from harness.lease import DeviceBusy, LeaseError
 from harness.outcome import Found, classify, exit_code
-from harness.process import Ended, Interrupted, Limits
+from harness.process import Interrupted
 from harness.records import ExitCode, Marker, Outcome, Seal, Status
 from harness.skipping import reason_to_skip
-
-BUSY_WAIT_S = 10.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,11 +90,11 @@ def attempt(place: Place, status: Status) -> Status:
         status = replace(status, device=device.uuid)
         env = environment(place, device.visible)
         check(place, env, tool)
-        with Lease(device.uuid, f"{place.cell.campaign}/{place.cell.key}").acquire(BUSY_WAIT_S) as lease:
-            held = time.monotonic()  # nothing that needs no device is done while it is held
-            status = replace(status, seq=next_seq(place, device.uuid))
-            ended = measure(place, device.uuid, env, lease.fileno())
-        return conclude(place, status, ended, time.monotonic() - held)
+        sweep.seed(place)
+        use = target.run(place, device.uuid, env)
+        if not use.ended.interrupted and sweep.discarded(place):
+            use = target.run(place, device.uuid, env, before=use)
+        return conclude(place, replace(status, seq=use.seq), use)
     except DeviceBusy as busy:
         return replace(status, outcome=Outcome.BUSY, reason=str(busy))
     except preflight.PreflightFailed as failed:
@@ -139,51 +136,9 @@ def check(place: Place, env: Mapping[str, str], tool: backends.RunTool) -> None:
     )
 
 
-def measure(place: Place, device: str, env: Mapping[str, str], lease: int) -> Ended:
-    """Run the target under telemetry. Twice where the first run's seeds had a hole."""
-    sweep.seed(place)
-    sampler = start_telemetry(place, device)
-    spare = [sampler.pid] if sampler else []
-    try:
-        ended = run_target(place, env, lease, spare)
-        if not ended.interrupted and sweep.discarded(place):
-            ended = run_target(place, env, lease, spare)
-    finally:
-        if sampler:
-            sampler.terminate()
-            sampler.wait()
-    return ended
-
-
-def run_target(place: Place, env: Mapping[str, str], lease: int, spare: Sequence[int]) -> Ended:
-    """One target process, to its end or its limits; it holds the lease for as long as any of it lives."""
-    cell = place.cell
-    plugins = [argument for name in cell.instrument.plugins for argument in ("-p", name)]
-    signs = [place.attempt / "rows.jsonl", place.attempt / "events.jsonl", Path(env["TRITON_CACHE_DIR"])]
-    return process.run_group(
-        [cell.side.python, "-m", "pytest", *plugins, *cell.pytest_args], cwd=place.root, env=env,
-        log=place.attempt / "run.log", limits=Limits(cell.measure.cell_timeout_s, cell.measure.no_progress_s, signs),
-        pass_fds=(lease,), spare=spare,
-    )  # fmt: skip
-
-
-def start_telemetry(place: Place, device: str) -> subprocess.Popen[bytes] | None:
-    """The sampler beside the cell, or None when it is off; it writes its own reason when it cannot sample."""
-    instrument, interval = place.cell.instrument, place.cell.telemetry_s
-    if not instrument.sampler or interval <= 0:
-        reason = "telemetry is off (telemetry.interval_s: 0)" if instrument.sampler else "this backend has no sampler"
-        (place.attempt / "telemetry.err").write_text(f"{reason}\n", encoding="utf-8")
-        return None
-    arguments = ["--backend", instrument.backend, "--devices", device, "--interval", str(interval), "--run"]
-    with open(place.attempt / "telemetry.csv", "wb") as out, open(place.attempt / "telemetry.err", "wb") as err:
-        return subprocess.Popen(
-            [sys.executable, "-m", "harness.telemetry", *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            start_new_session=True, preexec_fn=lambda: process.die_with_parent(signal.SIGTERM),
-        )  # fmt: skip
-
-
-def conclude(place: Place, status: Status, ended: Ended, lease_s: float) -> Status:
+def conclude(place: Place, status: Status, use: target.Use) -> Status:
     """Count what the attempt left and give it its outcome."""
+    ended = use.ended
     rows, events = store.rows(place.attempt), store.events(place.attempt)
     found = Found(rows, events, (place.attempt / "run_identity.json").exists(), tail(place.attempt / "run.log"))
     outcome, reason = classify(ended, found, place.cell.round == 0)
@@ -199,7 +154,7 @@ def conclude(place: Place, status: Status, ended: Ended, lease_s: float) -> Stat
         failed=len(rows) - valid + rowless,
         rows_expected=expected_rows(place),
         markers={name: sum(event.code == name for event in events) for name in status.markers},
-        phases_s={**phases, "target": ended.elapsed_s, "lease": lease_s},
+        phases_s={**phases, "target": ended.elapsed_s, "wait": use.wait_s, "lease": use.lease_s},
         evidence_sha256=digests(place.attempt),
     )
 

@@ -19,11 +19,11 @@ def section(cells: Mapping[str, tuple[CellEvidence, ...]]) -> str:
     if not use(every).cells:
         return ""
     kinds = {outcome.value: use(ended for ended in every if ended.outcome is outcome) for outcome in Outcome}
-    titles = ("number", "lease s", *(f"{name} %" for name in PHASES))
+    titles = ("number", "import s", "lease s", *(f"{name} %" for name in PHASES))
     lines = [_use(*kind) for kind in {**kinds, "all": use(every)}.items() if kind[1].cells]
     parts = [
-        "## Occupancy\n\nSeconds for which devices were leased, and each phase's part of them. Of cells that ended "
-        "terminally; the time of other attempts is not in it.",
+        "## Occupancy\n\nSeconds for which devices were leased, and each phase's part of them; imports come before the "
+        "lease. Of cells that ended terminally; the time of other attempts is not in it.",
         grid(("cells", *titles), lines),
         grid(("device", "lease s", "first start to last end s", "idle s", "longest gap s"), map(_held, held(every))),
     ]
@@ -35,7 +35,7 @@ def section(cells: Mapping[str, tuple[CellEvidence, ...]]) -> str:
 
 def _use(name: str, found: Use) -> tuple[str, ...]:
     shares = (f"{100 * found.share(phase):.1f}" if found.cells else ABSENT for phase in PHASES)
-    return name, str(found.cells), f"{found.lease_s:.1f}", *shares
+    return name, str(found.cells), f"{found.import_s:.1f}", f"{found.lease_s:.1f}", *shares
 
 
 def _held(found: Held) -> tuple[str, ...]:

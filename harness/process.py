@@ -19,6 +19,8 @@ from types import FrameType
 
 import psutil
 
+from harness.handover import Handover
+
 GRACE_S = 5.0
 #: How long a target that is about to be ended gets for writing its stacks.
 DUMP_S = 1.0
@@ -94,42 +96,58 @@ def run_group(
     env: Mapping[str, str],
     log: Path,
     limits: Limits,
-    pass_fds: Sequence[int] = (),
+    handover: Handover | None = None,
     spare: Sequence[int] = (),
 ) -> Ended:
     """Run `command` in its own session, output to `log`, and wait.
 
-    At a limit the child is asked for its stacks (SIGUSR2); then, or when this process is told to stop, the whole group
-    is terminated, then killed; so is every other descendant of this process but the pids to `spare`. The child dies
-    with this process even at kill -9. OSError when it cannot be started.
+    A child that asks through `handover` is answered; what that raises ends the child and is raised here. At a limit the
+    child is asked for its stacks (SIGUSR2); then, or when this process is told to stop, the whole group is terminated,
+    then killed; so is every other descendant of this process but the pids to `spare`. The child dies with this process
+    even at kill -9. OSError when it cannot be started.
     """
     started = time.monotonic()
     parent = os.getpid()
+    variables, handed = ({**env, **handover.variables}, handover.descriptors) if handover else (dict(env), ())
     with open(log, "ab") as stream:
         child = subprocess.Popen(
-            command, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
-            start_new_session=True, pass_fds=tuple(pass_fds), preexec_fn=lambda: _link(parent),
+            command, cwd=cwd, env=variables, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+            start_new_session=True, pass_fds=handed, preexec_fn=lambda: _link(parent),
         )  # fmt: skip
+    if handover:
+        handover.leave_to_target()
     timed_out, idle_s, interrupted = False, 0.0, ""
     try:
-        timed_out, idle_s = _wait(child, limits, (log, *limits.signs))
+        timed_out, idle_s = _wait(child, limits, (log, *limits.signs), handover)
         if timed_out:
             _ask_for_stacks(child)
     except Interrupted as stop:
         interrupted = str(stop)
-    stop_group(child)
-    stop_descendants(spare)
+    finally:
+        stop_group(child)
+        stop_descendants(spare)
     return Ended(child.returncode, timed_out, interrupted, time.monotonic() - started, idle_s)
 
 
-def _wait(child: subprocess.Popen[bytes], limits: Limits, signs: Sequence[Path]) -> tuple[bool, float]:
-    """Until the child ends (False, 0) or a limit is reached (True, seconds idle; 0 = the total limit)."""
+def _wait(
+    child: subprocess.Popen[bytes], limits: Limits, signs: Sequence[Path], handover: Handover | None
+) -> tuple[bool, float]:
+    """Until the child ends (False, 0) or a limit is reached (True, seconds idle; 0 = the total limit).
+
+    What it is kept waiting for its device counts towards no limit.
+    """
     started = since = time.monotonic()
-    step = min(POLL_S, limits.idle_s / 4) if limits.idle_s else limits.total_s
+    step = min(POLL_S, limits.idle_s / 4) if limits.idle_s else POLL_S if handover else limits.total_s
     seen = _state(signs)
     while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(min(step, max(0.0, started + limits.total_s - time.monotonic())))
+        pause = min(step, max(0.0, started + limits.total_s - time.monotonic()))
+        if handover and handover.is_asked(pause):
+            waited = handover.answer()
+            started, since = started + waited, since + waited
+        elif not handover or handover.is_over:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(pause)
+        if child.poll() is not None:
             return False, 0.0
         now, state = time.monotonic(), _state(signs)
         if now - started >= limits.total_s:

@@ -28,10 +28,10 @@ LEVELS = (
     {"verdict", "screening", "decision", "rules", "margin", "noise", "notes", "corpus"}
     | {"report", "verdict_sections", "evidence_sections", "summary", "grid", "occupancy", "occupancy_section"}
     | {"explain", "derivation_sections"}
-    | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "telemetry", "doctor"}
+    | {"store", "seal", "progress", "process", "outcome", "preflight", "lease", "handover", "telemetry", "doctor"}
     | {"judging", "control", "receipts", "verify", "difference", "accounting", "reaccount"}
     | {"report_data", "report_schema", "ci", "junit", "html"},
-    {"cell", "skipping", "ahead", "attempt", "sweep", "campaign", "finish", "redo", "foreign"},
+    {"cell", "target", "skipping", "ahead", "attempt", "sweep", "campaign", "finish", "redo", "foreign"},
     {"__main__", "commands"},
 )
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

@@ -6,7 +6,7 @@ from harness import occupancy, occupancy_section
 from harness.records import Outcome
 from tests import evidence
 
-PHASES = {"lease": 20.0, "target": 19.0, "import": 4.0, "compile": 1.0, "tune": 1.0, "time": 12.0}
+PHASES = {"lease": 20.0, "target": 29.0, "import": 8.0, "compile": 1.0, "tune": 1.0, "time": 12.0, "check": 4.0}
 
 
 def ended(round_=1, side="A", start="00:00", end="00:22", device="GPU-1", outcome=Outcome.MEASURED, **phases):
@@ -17,8 +17,8 @@ def ended(round_=1, side="A", start="00:00", end="00:22", device="GPU-1", outcom
 
 def test_the_phases_and_the_rest_are_the_whole_lease():
     found = occupancy.use([ended(), ended(side="B", lease=10.0, time=7.0)])
-    assert (found.cells, found.lease_s) == (2, 30.0)
-    assert found.phases_s == {"import": 4.0, "compile": 1.0, "tune": 1.0, "time": 19.0, "other": 5.0}
+    assert (found.cells, found.import_s, found.lease_s) == (2, 8.0, 30.0), "imports are in no lease"
+    assert found.phases_s == {"compile": 1.0, "tune": 1.0, "time": 19.0, "check": 4.0, "other": 5.0}
     assert sum(found.share(name) for name in occupancy.PHASES) == pytest.approx(1)
 
 
@@ -42,7 +42,7 @@ def test_idle_is_what_lies_between_the_first_start_and_the_last_end_without_a_le
 
 def test_the_terminal_gets_one_line():
     line = occupancy.line([ended(), ended(start="01:00", end="01:30")])
-    assert line == "devices: leased 40 s (import 20 %, compile 5 %, tune 5 %, time 60 %, other 10 %), idle 50 s"
+    assert line == "devices: leased 40 s (compile 5 %, tune 5 %, time 60 %, check 20 %, other 10 %), idle 50 s"
 
 
 def test_the_report_has_a_section_when_leases_are_known():
@@ -55,10 +55,10 @@ def test_the_report_has_a_section_when_leases_are_known():
     )
     text = occupancy_section.section({"softmax": found})
     assert text.startswith("## Occupancy\n\n")
-    assert "| recorded | 1 | 20.0 | 20.0 | 5.0 | 5.0 | 60.0 | 10.0 |" in text
-    assert "| measured | 2 | 40.0 | 20.0 | 5.0 | 5.0 | 60.0 | 10.0 |" in text
-    assert "| all | 3 | 60.0 |" in text
+    assert "| recorded | 1 | 8.0 | 20.0 | 5.0 | 5.0 | 60.0 | 20.0 | 10.0 |" in text
+    assert "| measured | 2 | 16.0 | 40.0 | 5.0 | 5.0 | 60.0 | 20.0 | 10.0 |" in text
+    assert "| all | 3 | 24.0 | 60.0 |" in text
     assert "| GPU-1 | 60.0 | 120.0 | 60.0 | 60.0 |" in text
     assert "op, measured" not in text, "one op would only repeat the first table"
     both = occupancy_section.section({"softmax": found, "add": cells["softmax"]})
-    assert "| softmax | 2 | 40.0 | 20.0 |" in both and "| add | 0 | 0.0 | - |" in both
+    assert "| softmax | 2 | 16.0 | 40.0 | 5.0 |" in both and "| add | 0 | 0.0 | 0.0 | - |" in both

@@ -23,7 +23,7 @@ ALL = (CUDA, MUSA, ROCM, ASCEND, AOT)
 NAMES = tuple(backend.name for backend in ALL)
 #: What every target process loads, in this order, after the backend's own. The only copy of this list: a worker with
 #: a copy of its own once ran a sealed campaign without the timing plugin and never said so.
-PLUGINS = tuple(f"harness.plugins.{name}" for name in ("identity", "autotune", "variants", "timing"))
+PLUGINS = tuple(f"harness.plugins.{name}" for name in ("identity", "lease", "autotune", "variants", "timing"))
 
 Graph = Literal["auto", "off", "require"]
 

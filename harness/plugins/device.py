@@ -1,7 +1,7 @@
 """pytest plugin: the torch device module of the cell's backend is there, and leads to one device: the lane's.
 
 torch.musa and torch.npu exist once torch_musa and torch_npu are imported, and a benchmark need not do that. Counting
-devices makes no context; the device is selected when there is something to run on it.
+devices makes no context; the device is selected when it is leased and there is something to run on it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,18 @@ def pytest_load_initial_conftests() -> None:
         raise importlib.import_module("pytest").UsageError(problem)
 
 
-def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Select the device, for what was collected will run on it."""
-    if items:
-        device_module(runtime()).set_device(0)
+def pytest_runtestloop(session: Any) -> None:
+    """Select the device, for what was collected will run on it. lease.py, a later plugin, has asked for it by now."""
+    if session.items:
+        select(device_module(runtime()))
+
+
+def select(module: Any) -> None:
+    """Make the context. What was allocated before, on a device that was nobody's yet, is told."""
+    allocated = module.memory_reserved(0) if hasattr(module, "memory_reserved") else 0
+    if allocated:
+        session.current().emit_event("USED_BEFORE_LEASE", "", bytes=str(allocated))
+    module.set_device(0)
 
 
 def runtime() -> str:

@@ -34,8 +34,6 @@ def pytest_collection_finish(session: Any) -> None:
 def write(config: Any) -> None:
     """Observe and write; `config` is pytest's."""
     current = session.current()
-    busy = sum(current.seconds.values())  # kernels compiled by an import are charged to the compiler
-    current.charge("import", observed.process_age() - busy)
     codec.write(current.attempt / "run_identity.json", identity(current, config))
 
 

@@ -162,9 +162,9 @@ def test_a_flushed_cache_is_planned_for_every_timer_of_a_device(backend: Backend
 
 
 @each
-def test_the_planned_plugins_end_with_the_four_that_every_target_loads(backend: Backend) -> None:
+def test_the_planned_plugins_end_with_those_that_every_target_loads(backend: Backend) -> None:
     planned = plan(backend)
-    common = ("identity", "autotune", "variants", "timing")
+    common = ("identity", "lease", "autotune", "variants", "timing")
     assert planned.plugins == backend.plugins + tuple(f"harness.plugins.{name}" for name in common)
 
 

@@ -26,7 +26,7 @@ from harness.records import (
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROVIDER = REPOSITORY / "tests/fixtures/plugins/provider"
-PLUGINS = ("aot", "identity", "autotune", "variants", "timing")
+PLUGINS = ("aot", "identity", "lease", "autotune", "variants", "timing")
 
 
 def make_cell(**changes) -> Cell:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import backends, codec
+from harness.records import Event
 from tests.plugins.target import REPOSITORY, make_cell
 
 ASKED = """
@@ -17,9 +18,16 @@ class Musa:
     def __getattr__(self, name):
         def asked(*arguments):
             print("ASKED", name, *arguments)
-            return {count}
+            return {bytes} if name == "memory_reserved" else {count}
         return asked
 """
+
+
+def musa(count: int, bytes: int = 0) -> str:
+    """torch.Musa, which has `count` devices and allocated `bytes` while it was imported."""
+    return ASKED.format(count=count, bytes=bytes)
+
+
 BRINGS = "import torch\nprint('IMPORTED torch_musa')\ntorch.musa = torch.Musa()\n"
 TEST = "import torch\nprint('PROVIDER imports torch')\ndef test_one(): print('TEST runs')\n"
 
@@ -50,29 +58,38 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_vendors_package_is_imported_where_torch_lacks_the_module(tmp_path):
-    module(tmp_path, "torch", ASKED.format(count=1))
+    module(tmp_path, "torch", musa(count=1))
     module(tmp_path, "torch_musa", BRINGS)
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = [line for line in done.stdout.splitlines() if line.split(" ")[0] in ("IMPORTED", "ASKED", "PROVIDER")]
+    asked = [line for line in done.stdout.splitlines() if line.split(" ")[0] in ("IMPORTED", "ASKED", "PROVIDER")]
     # Counting makes no context, selecting may: so it comes when something is there to run.
-    assert told == ["IMPORTED torch_musa", "ASKED device_count", "PROVIDER imports torch", "ASKED set_device 0"]
+    assert asked == ["IMPORTED torch_musa", "ASKED device_count", "PROVIDER imports torch", "ASKED memory_reserved 0",
+                    "ASKED set_device 0"]  # fmt: skip
+    assert not (tmp_path / "events.jsonl").exists()
+
+
+def test_what_an_import_allocated_on_a_device_that_was_not_leased_is_told(tmp_path):
+    module(tmp_path, "torch", musa(count=1, bytes=512) + "musa = Musa()\n")
+    assert run(tmp_path).returncode == 0
+    (event,) = codec.read_lines(Event, tmp_path / "events.jsonl")
+    assert (event.code, event.detail) == ("USED_BEFORE_LEASE", {"bytes": "512"})
 
 
 def test_nothing_is_imported_where_torch_has_the_module_already(tmp_path):
-    module(tmp_path, "torch", ASKED.format(count=1) + "musa = Musa()\n")
+    module(tmp_path, "torch", musa(count=1) + "musa = Musa()\n")
     module(tmp_path, "torch_musa", "raise SystemExit('imported')")
     assert run(tmp_path).returncode == 0
 
 
 def test_without_a_test_no_device_is_selected(tmp_path):
-    module(tmp_path, "torch", ASKED.format(count=1) + "musa = Musa()\n")
+    module(tmp_path, "torch", musa(count=1) + "musa = Musa()\n")
     done = run(tmp_path, provider="import torch\n")
     assert done.returncode == 5 and "ASKED device_count" in done.stdout and "ASKED set_device" not in done.stdout
 
 
 def test_a_missing_package_is_named_with_the_interpreter_that_lacks_it(tmp_path):
-    module(tmp_path, "torch", ASKED.format(count=1))
+    module(tmp_path, "torch", musa(count=1))
     assert refusal(run(tmp_path)) == (
         f"{sys.executable} has no module torch_musa, which torch.musa needs; install it there, or set sides.A.python "
         "or pythonpath"
@@ -80,7 +97,7 @@ def test_a_missing_package_is_named_with_the_interpreter_that_lacks_it(tmp_path)
 
 
 def test_a_package_that_does_not_load_is_told_in_its_own_words(tmp_path):
-    module(tmp_path, "torch", ASKED.format(count=1))
+    module(tmp_path, "torch", musa(count=1))
     module(tmp_path, "torch_musa", "raise ImportError('libmusart.so.4: cannot open shared object file')")
     wanted = f"torch.musa of {sys.executable} cannot be used: ImportError: libmusart.so.4: cannot open shared object"
     assert refusal(run(tmp_path)).startswith(wanted)
@@ -91,7 +108,7 @@ def test_a_package_that_does_not_load_is_told_in_its_own_words(tmp_path):
     [(2, "0,3", ""), (0, "7", ", and have a torch build for this device and driver")],
 )
 def test_more_or_fewer_devices_than_the_lanes_one_are_refused(tmp_path, count, visible, told):
-    module(tmp_path, "torch", ASKED.format(count=count))
+    module(tmp_path, "torch", musa(count=count))
     module(tmp_path, "torch_musa", BRINGS)
     assert refusal(run(tmp_path, MUSA_VISIBLE_DEVICES=visible)) == (
         f"torch.musa of {sys.executable} sees {count} devices (MUSA_VISIBLE_DEVICES={visible}); a cell has one device: "

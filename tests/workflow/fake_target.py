@@ -36,6 +36,9 @@ def behave(word, cell, attempt: Path) -> int:
         print("ERROR: unrecognized arguments: --level core", flush=True)
         return 4
     identify(cell, attempt)
+    from harness.plugins import lease
+
+    lease.take()
     if word == "fail":
         emit(cell, attempt, rows=1)
         event(attempt, "ROW_FAILED", "mm float16 [[8]]", error="RuntimeError: boom")

@@ -28,7 +28,7 @@ from tests.workflow.project import REPO
 
 pytestmark = [pytest.mark.campaign, pytest.mark.slow]
 VENDORS = REPO / "tests/fixtures/vendors"
-COMMON = ("identity", "autotune", "variants", "timing")
+COMMON = ("identity", "lease", "autotune", "variants", "timing")
 
 
 @dataclass
