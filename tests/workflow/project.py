@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -92,6 +93,8 @@ class Project:
         with open(self.root / "snakemake.log", "w", encoding="utf-8") as log:
             return subprocess.Popen(
                 self.command(*arguments), cwd=self.root, env=self.env, text=True, start_new_session=True,
+                # A suite started in the background by a plain shell ignores Ctrl-C, and so would all that it starts.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                 stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
             )  # fmt: skip
 

@@ -66,10 +66,8 @@ def test_ctrl_c_records_an_interrupted_attempt_and_resumes_exactly(tmp_path):
     os.killpg(running.pid, signal.SIGINT)
     running.wait(30)
     wait_for(lambda: not targets(project), "the benchmark is gone")
-    done = set(project.outcomes())
-    assert "mm/r1_A" not in done, "the interrupted cell was not promoted"
-    assert done <= {"mm/r0_A", "mm/r1_B"}, "at most the next cell came between the runner's end and Snakemake's"
-    assert finish(project) == sorted({"mm/r1_A", "mm/r1_B", "mm/r2_A", "mm/r2_B"} - done)
+    assert set(project.outcomes()) == {"mm/r0_A"}
+    assert finish(project) == ["mm/r1_A", "mm/r1_B", "mm/r2_A", "mm/r2_B"]
 
 
 def test_sigterm_to_snakemake_drains_and_loses_nothing(tmp_path):
