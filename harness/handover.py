@@ -42,8 +42,8 @@ class Handover:
         self._theirs.close()
 
     def is_asked(self, seconds: float) -> bool:
-        """Whether the target asks within `seconds`; True also when it ended without. At once once all is said."""
-        return not self.is_over and bool(select.select([self._own], [], [], seconds)[0])
+        """Whether the target asks within `seconds`; True also when it ended without."""
+        return bool(select.select([self._own], [], [], seconds)[0])
 
     def answer(self) -> float:
         """Take the lease and hand it over; the seconds that took. Whatever `grant` raises; `is_over` either way."""
@@ -62,7 +62,6 @@ class Handover:
         """Both ends; the lock is the caller's."""
         self._own.close()
         self._theirs.close()
-        self.is_over = True
 
     def __enter__(self) -> Handover:
         return self

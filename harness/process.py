@@ -108,11 +108,11 @@ def run_group(
     """
     started = time.monotonic()
     parent = os.getpid()
-    variables, handed = ({**env, **handover.variables}, handover.descriptors) if handover else (dict(env), ())
+    own, descriptors = (handover.variables, handover.descriptors) if handover else ({}, ())
     with open(log, "ab") as stream:
         child = subprocess.Popen(
-            command, cwd=cwd, env=variables, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
-            start_new_session=True, pass_fds=handed, preexec_fn=lambda: _link(parent),
+            command, cwd=cwd, env={**env, **own}, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+            start_new_session=True, pass_fds=descriptors, preexec_fn=lambda: _link(parent),
         )  # fmt: skip
     if handover:
         handover.leave_to_target()
@@ -141,12 +141,8 @@ def _wait(
     seen = _state(signs)
     while True:
         pause = min(step, max(0.0, started + limits.total_s - time.monotonic()))
-        if handover and handover.is_asked(pause):
-            waited = handover.answer()
-            started, since = started + waited, since + waited
-        elif not handover or handover.is_over:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(pause)
+        waited = _pause(child, pause, handover)
+        started, since = started + waited, since + waited
         if child.poll() is not None:
             return False, 0.0
         now, state = time.monotonic(), _state(signs)
@@ -156,6 +152,15 @@ def _wait(
             seen, since = state, now
         elif limits.idle_s and now - since >= limits.idle_s:
             return True, now - since
+
+
+def _pause(child: subprocess.Popen[bytes], seconds: float, handover: Handover | None) -> float:
+    """Let the child run for up to `seconds`, less when it ends or asks; how long it was then kept waiting."""
+    if handover and not handover.is_over:
+        return handover.answer() if handover.is_asked(seconds) else 0.0
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(seconds)
+    return 0.0
 
 
 def _state(paths: Sequence[Path]) -> list[tuple[int, int] | None]:

@@ -56,9 +56,11 @@ def run(place: Place, device: str, env: Mapping[str, str], before: Use | None = 
             log=place.attempt / "run.log", handover=handover, spare=spare,
             limits=Limits(cell.measure.cell_timeout_s, cell.measure.no_progress_s, signs),
         )  # fmt: skip
-        lease_s = time.monotonic() - handover.granted_at if handover.granted_at else 0.0
-        if not handover.granted_at:
+        lease_s = 0.0
+        if handover.granted_at is None:
             _tell_none(place, "the target ended before it asked for its device")
+        else:
+            lease_s = time.monotonic() - handover.granted_at
     earlier = (before.wait_s, before.lease_s) if before else (0.0, 0.0)
     return Use(ended, seq, earlier[0] + handover.waited_s, earlier[1] + lease_s)
 

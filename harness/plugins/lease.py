@@ -1,7 +1,6 @@
 """pytest plugin: asks the runner for the device, when all that needs none is done.
 
-What the import of torch and the provider allocated on the device before is told, for nobody had given it the device.
-It must not know what is measured.
+It must not know what the device is, nor what is measured.
 """
 
 from __future__ import annotations
