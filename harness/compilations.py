@@ -22,7 +22,7 @@ class CacheStamp:
 
 @dataclass(frozen=True)
 class Specialization:
-    """What the compiler was asked for one variant that a row launched: enough to ask it again without a launch."""
+    """What the compiler was asked for one variant that measured cells need: enough to ask it again without a launch."""
 
     module: str
     kernel: str  # the JIT function's qualified name in `module`
@@ -41,7 +41,7 @@ class Ahead:
 
     op: str
     side: SideName
-    asked: int  # variants that round 0 launched
+    asked: int  # variants that round 0 compiled, less the losers of tuners
     compiled: int
     cached: int  # were in the side's cache already
     missing: Mapping[str, str]  # kernel -> why

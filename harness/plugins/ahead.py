@@ -1,4 +1,4 @@
-"""Compile for one side what round 0 launched, without a device: `python -m harness.plugins.ahead`, not a pytest plugin.
+"""Compile for one side what its cells need, without a device: `python -m harness.plugins.ahead`, no pytest plugin.
 
 Runs in the side's own interpreter and environment, so that every key is the one a measured cell will look up. Only the
 device is missing: a stand-in driver answers for it. It must not launch anything, and never fails a campaign: what it
@@ -14,14 +14,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from harness import codec
 from harness.compilations import Ahead, Specialization
-from harness.plugins import aot, session
+from harness.plugins import aot, keys, session
 from harness.plugins.probe import device_module
 
 
@@ -38,17 +39,19 @@ def main() -> int:
 
 
 def compile_all(wanted: Sequence[Specialization], generated: Path, device_name: str) -> Ahead:
-    """Compile each of `wanted`; `generated` holds the modules that no import finds."""
+    """Compile each of `wanted` and its launcher; `generated` holds the modules that no import finds."""
     current, started = session.current(), time.monotonic()
     missing, heard, reason = dict[str, str](), list[bool](), ""
     if not current.own_cache:
         reason = f"TRITON_CACHE_DIR={os.environ.get('TRITON_CACHE_DIR', '')} is no cache of this side's own"
     elif wanted:
+        keys.settle()
         stand_in(wanted[0].target, current.cell.instrument.runtime, device_name)
+        launcher = launcher_of(wanted[0].target)
         importlib.import_module("triton.knobs").compilation.listener = lambda **told: heard.append(told["cache_hit"])
         for item in wanted:
             try:
-                kernel_of(item, generated).preload(asked_here(item))
+                build_launcher(launcher, kernel_of(item, generated).preload(asked_here(item)))
             except Exception as error:  # why: an import or a compiler may raise anything, and the answer is which
                 missing.setdefault(f"{item.module}.{item.kernel}", session.first_line(error))
     return Ahead(
@@ -61,6 +64,26 @@ def compile_all(wanted: Sequence[Specialization], generated: Path, device_name: 
         reason=reason,
         elapsed_s=time.monotonic() - started,
     )
+
+
+def launcher_of(target: Mapping[str, Any]) -> Callable[[Any, Any], Any] | None:
+    """The launcher of Triton's own driver for `target`; None where that needs the device, or a library of it."""
+    wanted = importlib.import_module("triton.backends.compiler").GPUTarget(**target)
+    backends = importlib.import_module("triton.backends").backends.values()
+    with suppress(Exception):  # why: it compiles and loads C, and may raise anything; without it a cell takes longer
+        driver = next(backend.driver for backend in backends if backend.compiler.supports_target(wanted))
+        return cast("Callable[[Any, Any], Any]", driver().launcher_cls)
+    return None
+
+
+def build_launcher(launcher: Callable[[Any, Any], Any] | None, compiled: Any) -> None:
+    """Have Triton build the C module that launches `compiled`: until 3.6 one for each signature, 0.3 s of a C compiler.
+
+    Where that fails the cell that launches builds it, or says what it lacks.
+    """
+    if launcher is not None:
+        with suppress(Exception):  # why: as above
+            launcher(compiled.src, compiled.metadata)
 
 
 def stand_in(target: Mapping[str, Any], runtime: str, device_name: str) -> None:

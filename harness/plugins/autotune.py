@@ -69,7 +69,6 @@ class Watch:
     def __init__(self, mode: First | Recorder | Replayer) -> None:
         self.mode = mode
         self.compile_only = session.current().cell.instrument.timer == "compile"
-        self.depth = 0  # > 0 while a tuner runs: its benchmarks are not the row's
         self.consulted = False
         self._patches: list[tuple[type, str, Any, Any]] = []
 
@@ -120,11 +119,11 @@ class Watch:
         inner = {} if self.compile_only else own  # where every row must compile, nothing chosen before may be found
         cache = WatchedCache(inner, lambda key: self._look_up(tuner, inner, key, kwargs))
         tuner.cache = cache
-        self.depth += 1
+        session.current().tuned.append(kernel_of(tuner))
         try:
             yield cache
         finally:
-            self.depth -= 1
+            session.current().tuned.pop()
             if tuner.cache is cache:
                 tuner.cache = own
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from harness import codec
 from harness.plugins import stamp
@@ -32,6 +33,7 @@ class EndsCell(RuntimeError):
 class Session:
     """The current cell. `row` is the row being made, as str(RowKey), "" between rows.
 
+    `tuned`: the JIT functions whose tuners run now, innermost last: what those benchmark and compile is no row's.
     `started_cold`: its Triton cache was empty; `own_cache`: it holds only what this side of this campaign compiled.
     """
 
@@ -41,6 +43,7 @@ class Session:
         self.started_cold = started_cold
         self.own_cache = own_cache
         self.row = ""
+        self.tuned: list[Any] = []
         self.seconds: dict[str, float] = defaultdict(float)
         self._seen: Counter[tuple[str, str, str, str]] = Counter()
         self._inner: list[float] = []

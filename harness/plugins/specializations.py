@@ -1,8 +1,9 @@
 """What round 0 asked the compiler for, so that it can be asked again on another side, ahead of time and off the device.
 
 Watches JITFunction._do_compile, for the compile hooks name no options: a listener hears only the metadata, which the
-compiler has changed by then (num_warps of a warp-specialized kernel). Serialised is only what rows launched, at the
-end: Triton's own hook would serialise every loser of a tuner, and fail its compile where JSON cannot say a constant.
+compiler has changed by then (num_warps of a warp-specialized kernel). Serialised is, at the end, all but the losers of
+tuners: what rows launched, and what else a cell needs on its device (inputs, the flush of L2). Triton's own hook would
+serialise every loser too, and fail its compile where JSON cannot say a constant.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import inspect
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from harness import codec
 from harness.compilations import Specialization
 from harness.plugins import session
 
-#: hash of a variant -> (its JIT function, the arguments of its _do_compile by name)
+#: hash of a variant -> (its JIT function, the arguments of its _do_compile by name), in the order they were compiled in
 _asked: dict[str, tuple[Any, dict[str, Any]]] = {}
+_candidates: set[str] = set()  # of those the ones that a tuner tried
 
 
 def watch() -> None:
@@ -42,20 +44,25 @@ def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
     def do_compile(kernel: Any, *args: Any, **kwargs: Any) -> Any:
         compiled = original(kernel, *args, **kwargs)
         bound = signature.bind(kernel, *args, **kwargs).arguments
-        _asked[str(getattr(compiled, "hash", ""))] = kernel, dict(bound)
+        hash = str(getattr(compiled, "hash", ""))
+        _asked[hash] = kernel, dict(bound)
+        if any(kernel is tuned for tuned in session.current().tuned):
+            _candidates.add(hash)
         return compiled
 
     return do_compile
 
 
-def write(attempt: Path, launched: Iterable[str]) -> None:
-    """Write specializations.jsonl for the variants with those hashes; what cannot be written down is told."""
+def write(attempt: Path, launched: Collection[str]) -> None:
+    """Write specializations.jsonl: the variants with those hashes, and the others less candidates of tuners.
+
+    What rows launched and cannot be written down is told.
+    """
     lines = []
     target = importlib.import_module("triton.runtime.driver").driver.active.get_current_target()
-    for hash in launched:
-        if hash not in _asked:
+    for hash, (kernel, asked) in _asked.items():
+        if hash in _candidates and hash not in launched:
             continue
-        kernel, asked = _asked[hash]
         overlaid = str(kernel.fn.__globals__.get("__name__", ""))
         try:
             found = Specialization(
@@ -68,6 +75,8 @@ def write(attempt: Path, launched: Iterable[str]) -> None:
             )
             lines.append(codec.dumps(found) + "\n")
         except (TypeError, ValueError, OSError, codec.CodecError) as error:
+            if hash not in launched:
+                continue
             name = f"{kernel.fn.__module__}.{kernel.fn.__qualname__}"
             session.current().emit_event("SPECIALIZATION_LOST", "", kernel=name, reason=session.first_line(error))
     codec.write_text(attempt / "specializations.jsonl", "".join(lines))

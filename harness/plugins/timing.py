@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
-from harness.plugins import capture, compiling, graph, protocol, session
-from harness.plugins.autotune import unwatched, watch
+from harness.plugins import capture, compiling, graph, protocol, session, shapes
+from harness.plugins.autotune import unwatched
 from harness.plugins.ending import pytest_runtest_logreport as pytest_runtest_logreport  # hooks of this plugin too
 from harness.plugins.ending import pytest_sessionfinish as pytest_sessionfinish
 from harness.plugins.protocol import Asking
@@ -51,6 +51,7 @@ class Timer:
     def install(self) -> None:
         """Wrap the provider's benchmarks; replace the benchmark functions; warm the compiler where it is timed."""
         protocol.attach()
+        shapes.prepare()
         importlib.import_module("triton.testing")
         for name, attribute in BENCHMARKS:
             if hasattr(sys.modules.get(name), attribute):
@@ -65,7 +66,7 @@ class Timer:
         @wraps(original)
         def do_bench(fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
             asked = protocol.asking()
-            if asked is None or self._busy or watch().depth:  # a tuner's, or nobody's
+            if asked is None or self._busy or session.current().tuned:  # a tuner's, or nobody's
                 return original(fn, *args, **kwargs)
             if asked.taken and asked.taken.reference:
                 return asked.taken.take(fn)

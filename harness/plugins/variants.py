@@ -17,15 +17,21 @@ from functools import cache
 from typing import Any
 
 from harness import codec, stages
-from harness.plugins import session, specializations, texts
+from harness.plugins import keys, session, specializations, texts
 from harness.records import Fingerprint, Variant
 
 
 def pytest_load_initial_conftests() -> None:
     """Before any conftest: a kernel that a provider compiles while it is imported counts too."""
     observer().install()
+    keys.settle()
     if session.current().cell.round == 0:
         specializations.watch()
+
+
+def pytest_collection_finish() -> None:
+    """Nothing is compiled yet for a row, and no device is held."""
+    keys.prepare()
 
 
 def pytest_sessionfinish() -> None:

@@ -1,20 +1,23 @@
 import dataclasses
+import importlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness import codec, fingerprint
 from harness.compilations import Ahead, Specialization
+from harness.plugins import ahead
 from harness.records import Cell, Provider, Side
 from tests.plugins.target import ON_FAKE_DEVICE, REPOSITORY, Ran, make_cell, run
 
 pytestmark = pytest.mark.slow
 
-OPS = "double or scale or shift or both or halved"
+OPS = "double or scale or shift or both or halved or filled"
 
 
 def cell_of(side: str = "A", **changes) -> Cell:
@@ -67,11 +70,11 @@ def test_a_measured_cell_of_either_side_compiles_nothing_that_was_compiled_ahead
     assert gate.verdict == "NO_CODE_CHANGE", "what was compiled ahead is what the cell would have compiled"
 
 
-def test_only_what_rows_launched_is_recorded_and_not_the_losers(recorded):
+def test_what_rows_launched_is_recorded_and_what_made_their_inputs_and_not_the_losers(recorded):
     wanted = list(codec.read_lines(Specialization, recorded.attempt / "specializations.jsonl"))
     launched = [variant for variant in recorded.fingerprint.variants if variant.launched]
-    assert len(wanted) == len(launched) < recorded.fingerprint.compile_count
-    assert {item.kernel for item in wanted} == {variant.kernel for variant in launched}
+    assert len(wanted) == len(launched) + 1 < recorded.fingerprint.compile_count
+    assert {item.kernel for item in wanted} == {variant.kernel for variant in launched} | {"fill_kernel"}
     options = [json.loads(item.data)["options"] for item in wanted]
     assert all(set(own) <= {"num_warps", "num_stages", "num_ctas"} for own in options), "defaults are each side's own"
 
@@ -150,3 +153,34 @@ def test_a_generated_kernel_is_compiled_ahead_though_its_generator_wrote_it_else
     found = compile_ahead(Ran(0, "", tmp_path / "r0"), cell_of(), GENERATOR, **env)
     assert (found.compiled, found.missing) == (1, {})
     assert launch_generated(tmp_path / "r1", target, **env) == "0 1"
+
+
+class Recording:
+    built = []
+
+    def __init__(self, source, metadata):
+        if metadata == "unbuildable":
+            raise RuntimeError("no C compiler")
+        self.built.append((source, metadata))
+
+
+def backend(own, driver):
+    compiler = SimpleNamespace(supports_target=lambda target: target.backend == own)
+    return SimpleNamespace(compiler=compiler, driver=driver)
+
+
+def fails():
+    raise AssertionError("libcuda.so cannot found!")
+
+
+def test_a_launcher_is_built_by_the_driver_of_the_target_and_left_to_the_cell_where_that_fails(monkeypatch):
+    backends = importlib.import_module("triton.backends").backends
+    monkeypatch.setitem(backends, "nvidia", backend("cuda", lambda: SimpleNamespace(launcher_cls=Recording)))
+    monkeypatch.setitem(backends, "amd", backend("hip", fails))
+    launcher = ahead.launcher_of({"backend": "cuda", "arch": 90, "warp_size": 32})
+    assert launcher is Recording
+    for metadata in ("unbuildable", "metadata"):
+        ahead.build_launcher(launcher, SimpleNamespace(src="source", metadata=metadata))
+    assert Recording.built == [("source", "metadata")]
+    none = ahead.launcher_of({"backend": "hip", "arch": "gfx942", "warp_size": 64})
+    assert none is None and ahead.build_launcher(none, SimpleNamespace()) is None

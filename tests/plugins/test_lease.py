@@ -17,7 +17,12 @@ from harness.records import Event
 from tests.plugins.target import REPOSITORY, make_cell
 
 TEST = """
-import gc, os, fcntl, time
+import atexit, gc, os, fcntl, sys, time
+class TornDown:
+    def __del__(self, write=os.write):
+        write(1, b"TORN DOWN")
+sys.kept = TornDown()
+atexit.register(print, "LATE", end="")
 print("IMPORTED", flush=True)
 time.sleep(0.3)
 def test_one():
@@ -63,6 +68,7 @@ def test_it_asks_behind_the_imports_and_holds_the_lock_while_tests_run(tmp_path)
     assert "IMPORTED" in seen[0] and "RUNS" not in seen[0]
     assert "RUNS False True" in log, "no later process finds a number that is no socket; imports are frozen"
     assert "HELD" in log
+    assert "LATE" in log and "TORN DOWN" not in log, "exit handlers run, and nothing is torn down under the lease"
     (phases,) = [event for event in codec.read_lines(Event, tmp_path / "events.jsonl") if event.code == "PHASES"]
     assert float(phases.detail["import"]) >= 0.3
 
@@ -79,3 +85,12 @@ def test_by_hand_there_is_nobody_to_ask(tmp_path):
     (tmp_path / "lock").touch()
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and "RUNS" in done.stdout and "FREE" in done.stdout
+    assert "LATE" in done.stdout and "TORN DOWN" in done.stdout
+
+
+@pytest.mark.parametrize("test, rc", [("def test_one(): assert 0", 1), ("def test_one(): pass", 0)])
+def test_it_ends_as_pytest_says(tmp_path, test, rc):
+    words, env = command(tmp_path, test=test)
+    with Handover(lambda: os.open(tmp_path, os.O_RDONLY)) as handover:
+        ended = run_group(words, cwd=tmp_path, env=env, log=tmp_path / "run.log", limits=Limits(60), handover=handover)
+    assert ended.rc == rc, (tmp_path / "run.log").read_text()
