@@ -8,6 +8,7 @@ cell compiles it anew.
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from functools import wraps
 from types import FunctionType
 from typing import Any
@@ -42,7 +43,9 @@ def name_of(function: FunctionType) -> str:
 
 def prepare() -> None:
     """Have Triton digest itself, libtriton's 460 MB included, which its first key would do (0.4 s) under the lease."""
-    digest = getattr(importlib.import_module("triton.runtime.cache"), "triton_key", None)
-    digest = digest or getattr(importlib.import_module("triton.compiler.compiler"), "triton_key", None)  # before 3.5
-    if digest is not None:
-        digest()
+    places = ("triton.runtime.cache", "triton.compiler.compiler")  # from 3.5 on, and before
+    found = (getattr(importlib.import_module(place), "triton_key", None) for place in places)
+    digest = next((function for function in found if function is not None), None)
+    with suppress(Exception):  # why: a vendor's own may want anything; then the first key takes as long as it did
+        if digest is not None:
+            digest()

@@ -6,6 +6,7 @@ It must not know what the device is, nor what is measured.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import os
 import socket
@@ -55,6 +56,7 @@ def leave() -> None:
     if _locks and _sessions and not hasattr(sys, "last_value"):  # else an exception is on its way out
         sys.stdout.flush()
         sys.stderr.flush()
+        ctypes.CDLL(None).fflush(None)  # what kernels printed lies in C's own buffer
         os._exit(int(_sessions[0].exitstatus))
 
 

@@ -17,7 +17,7 @@ from harness.records import Event
 from tests.plugins.target import REPOSITORY, make_cell
 
 TEST = """
-import atexit, gc, os, fcntl, sys, time
+import atexit, ctypes, gc, os, fcntl, sys, time
 class TornDown:
     def __del__(self, write=os.write):
         write(1, b"TORN DOWN")
@@ -26,6 +26,7 @@ atexit.register(print, "LATE", end="")
 print("IMPORTED", flush=True)
 time.sleep(0.3)
 def test_one():
+    ctypes.CDLL(None).printf(b"BY C")
     print("RUNS", "CALIBER_LEASE" in os.environ, gc.get_freeze_count() > 10000, flush=True)
     with open("lock") as lock:
         try:
@@ -69,6 +70,7 @@ def test_it_asks_behind_the_imports_and_holds_the_lock_while_tests_run(tmp_path)
     assert "RUNS False True" in log, "no later process finds a number that is no socket; imports are frozen"
     assert "HELD" in log
     assert "LATE" in log and "TORN DOWN" not in log, "exit handlers run, and nothing is torn down under the lease"
+    assert "BY C" in log, "nothing that was printed is lost"
     (phases,) = [event for event in codec.read_lines(Event, tmp_path / "events.jsonl") if event.code == "PHASES"]
     assert float(phases.detail["import"]) >= 0.3
 
