@@ -23,7 +23,7 @@ def section(cells: Mapping[str, tuple[CellEvidence, ...]]) -> str:
     lines = [_use(*kind) for kind in {**kinds, "all": use(every)}.items() if kind[1].cells]
     parts = [
         "## Occupancy\n\nSeconds for which devices were leased, and each phase's part of them; imports come before the "
-        "lease. Of cells that ended terminally; the time of other attempts is not in it.",
+        "lease. Of cells that ended terminally; the time of other attempts and of a sweep's shards is not in it.",
         grid(("cells", *titles), lines),
         grid(("device", "lease s", "first start to last end s", "idle s", "longest gap s"), map(_held, held(every))),
     ]

@@ -22,6 +22,7 @@ class ExitCode(IntEnum):
 
     DONE = 0
     FAILED = 1  # a bug, or an operator that failed
+    USAGE = 2  # argparse's own
     ENVIRONMENT = 3  # PREFLIGHT_FAILED check=<name>: ...
     CALIBER = 4  # !!! [caliber] axis: values -> cells
     INCOMPLETE = 5

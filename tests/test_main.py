@@ -33,6 +33,14 @@ def test_every_command_has_help_of_its_own(name, capsys):
     assert COMMANDS[name][0].split(";")[0][:30] in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["report"], ["report", "results/none", "--frobnicate"]])
+def test_wrong_arguments_end_with_a_code_of_their_own(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == ExitCode.USAGE
+    assert "usage: caliber" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
