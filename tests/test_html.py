@@ -57,6 +57,12 @@ def test_the_table_of_verdicts_needs_no_script_and_says_word_and_sign(page):
     assert '<th scope="col" aria-sort="none" data-numeric>' in page
 
 
+def test_what_moved_in_identical_code_is_called_noise(page):
+    (row,) = re.findall(r'<tr data-op="exp".*?</tr>', page)
+    assert 'data-verdict="NO_CODE_CHANGE"' in row and "% <small>noise</small>" in row
+    assert "faster" not in row and "slower" not in row
+
+
 def test_every_shape_has_its_interval_margin_and_round_deltas(page):
     shapes = data(page)["mm"]["shapes"]
     assert len(shapes) == 3

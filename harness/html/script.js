@@ -28,7 +28,8 @@
     const text = Math.abs(value).toFixed(digits);
     return (value < 0 ? "\u2212" : "+") + text + " %";
   };
-  const word = (value) => (Math.abs(value) < 0.005 ? "as fast" : value < 0 ? "faster" : "slower");
+  const word = (value, verdict) => (verdict === "NO_CODE_CHANGE" ? "noise" : Math.abs(value) < 0.005 ? "as fast"
+    : value < 0 ? "faster" : "slower");
   const plain = (value, digits = 4) => (value === null ? "-" : String(Number(value.toPrecision(digits))));
 
   function grid(titles, lines, widths = "") {
@@ -228,7 +229,7 @@
     const long = op.shapes.some((shape) => shape[SHAPE.shape].length > 48);
     const lines = op.shapes.map((shape) => [shape[SHAPE.dtype], shape[SHAPE.shape],
       h("span", {class: `verdict v-${shape[SHAPE.verdict]}`}, shape[SHAPE.verdict]),
-      shape[SHAPE.delta] === null ? "-" : `${signed(shape[SHAPE.delta])} ${word(shape[SHAPE.delta])}`,
+      shape[SHAPE.delta] === null ? "-" : `${signed(shape[SHAPE.delta])} ${word(shape[SHAPE.delta], shape[SHAPE.verdict])}`,
       shape[SHAPE.low] === null ? "-" : `[${signed(shape[SHAPE.low])}, ${signed(shape[SHAPE.high])}]`.replaceAll(" %", ""),
       shape[SHAPE.sign], shape[SHAPE.p] === null ? "-" : shape[SHAPE.p].toPrecision(2), plain(shape[SHAPE.a]),
       plain(shape[SHAPE.b]), shape[SHAPE.margin] === null ? "-" : `${shape[SHAPE.margin].toFixed(2)} %`,

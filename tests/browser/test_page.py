@@ -80,6 +80,14 @@ def test_an_opened_operator_shows_plot_shapes_telemetry_and_code(page, tmp_path)
     assert "12 cells" in detail or "13 cells" in detail
 
 
+def test_shapes_of_identical_code_moved_by_noise(tmp_path):
+    gate = {"exp": evidence.gate("NO_CODE_CHANGE")}
+    directory = pages.write(tmp_path, {"exp": evidence.gated(pages.moved(1.0))}, gate)
+    finish.render(directory)
+    (detail,) = opened(directory / "report.html", "#open=exp", tmp_path).details()
+    assert "NO_CODE_CHANGE" in detail and "% noise" in detail and "% slower" not in detail and "% faster" not in detail
+
+
 def test_several_operators_can_be_open_in_a_sorted_and_filtered_table(page, tmp_path):
     found = opened(page, "#filter=mm&sort=operator&open=mm,add", tmp_path)
     assert found.rows() == ["bmm", "mm"] and len(found.details()) == 2
