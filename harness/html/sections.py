@@ -122,7 +122,7 @@ def _row(line: OpLine, found: OpVerdict) -> str:
     """One op; `data-n` is what its column sorts by, absent where there is no number."""
     estimate, name = found.estimate, escape(line.op)
     opener = f'<button type="button" class="opener" aria-expanded="false">{name}</button>'
-    effect = (ABSENT, None, ABSENT, ABSENT) if estimate is None else _effect(found, line.verdict)
+    effect = (ABSENT, None, ABSENT, ABSENT) if estimate is None else _effect(found)
     noise = found.noise.a if found.noise else None
     cells = (
         (_chip(line.verdict), None),
@@ -142,14 +142,14 @@ def _row(line: OpLine, found: OpVerdict) -> str:
     return f'{row}<th scope="row">{opener}</th>{columns}</tr>'
 
 
-def _effect(found: OpVerdict, verdict: Verdict) -> tuple[str, float, str, str]:
+def _effect(found: OpVerdict) -> tuple[str, float, str, str]:
     """Sign and word (of identical code "noise"), the number, the interval, the rounds that agree."""
     estimate = found.estimate
     assert estimate is not None
     low, high = signed(estimate.low), signed(estimate.high)
     interval = ABSENT if estimate.low is None else f"[{low}, {high}]".replace(" %", "")
     way = words(estimate.delta).rpartition(" % ")[2].replace("B as fast as A", "as fast")
-    word = "noise" if verdict is Verdict.NO_CODE_CHANGE else way
+    word = "noise" if found.verdict is Verdict.NO_CODE_CHANGE else way
     text = f"{signed(estimate.delta)} <small>{word}</small>"
     return text, percent(estimate.delta), interval, f"{estimate.same_sign}/{estimate.rounds}"
 

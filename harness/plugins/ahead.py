@@ -46,8 +46,7 @@ def compile_all(wanted: Sequence[Specialization], generated: Path, device_name: 
         reason = f"TRITON_CACHE_DIR={os.environ.get('TRITON_CACHE_DIR', '')} is no cache of this side's own"
     elif wanted:
         keys.settle()
-        stand_in(wanted[0].target, current.cell.instrument.runtime, device_name)
-        launcher = launcher_of(wanted[0].target)
+        launcher = launcher_of(stand_in(wanted[0].target, current.cell.instrument.runtime, device_name))
         importlib.import_module("triton.knobs").compilation.listener = lambda **told: heard.append(told["cache_hit"])
         for item in wanted:
             try:
@@ -66,12 +65,11 @@ def compile_all(wanted: Sequence[Specialization], generated: Path, device_name: 
     )
 
 
-def launcher_of(target: Mapping[str, Any]) -> Callable[[Any, Any], Any] | None:
-    """The launcher of Triton's own driver for `target`; None where that needs the device, or a library of it."""
-    wanted = importlib.import_module("triton.backends.compiler").GPUTarget(**target)
+def launcher_of(target: Any) -> Callable[[Any, Any], Any] | None:
+    """The launcher of Triton's own driver for a GPUTarget; None where that needs the device, or a library of it."""
     backends = importlib.import_module("triton.backends").backends.values()
     with suppress(Exception):  # why: it compiles and loads C, and may raise anything; without it a cell takes longer
-        driver = next(backend.driver for backend in backends if backend.compiler.supports_target(wanted))
+        driver = next(backend.driver for backend in backends if backend.compiler.supports_target(target))
         return cast("Callable[[Any, Any], Any]", driver().launcher_cls)
     return None
 
@@ -86,8 +84,11 @@ def build_launcher(launcher: Callable[[Any, Any], Any] | None, compiled: Any) ->
             launcher(compiled.src, compiled.metadata)
 
 
-def stand_in(target: Mapping[str, Any], runtime: str, device_name: str) -> None:
-    """Make the recorded target the active one, and let torch answer for its device what a provider's import asks."""
+def stand_in(target: Mapping[str, Any], runtime: str, device_name: str) -> Any:
+    """Make the recorded target the active one, and let torch answer for its device what a provider's import asks.
+
+    Returns it, a GPUTarget of Triton's.
+    """
     wanted = importlib.import_module("triton.backends.compiler").GPUTarget(**target)
     name = f"{wanted.backend}:{wanted.arch}"
     figures = aot.device_figures(name) if name in aot.DEVICES else {**dict.fromkeys(aot.FIGURES, 0), "warpSize": 0}
@@ -97,11 +98,12 @@ def stand_in(target: Mapping[str, Any], runtime: str, device_name: str) -> None:
     count = figures["multiprocessor_count"]
     properties = SimpleNamespace(name=device_name, major=major, minor=minor, multi_processor_count=count)
     if runtime == "meta":
-        return
+        return wanted
     module = device_module(runtime)
     answers = {"get_device_name": device_name, "get_device_capability": capability, "get_device_properties": properties}
     for question, answer in {**answers, "current_device": 0, "device_count": 1}.items():
         setattr(module, question, lambda *_, answer=answer, **__: answer)
+    return wanted
 
 
 def kernel_of(item: Specialization, generated: Path) -> Any:

@@ -18,7 +18,7 @@ from harness.plugins import observed, session
 VARIABLE = "CALIBER_LEASE"
 #: The lock, open until this process ends: whoever holds its descriptor holds the device.
 _locks: list[int] = []
-#: pytest's, which knows how the process is to end.
+#: pytest's, once it has the device: it knows how the process is to end.
 _sessions: list[Any] = []
 
 
@@ -53,7 +53,7 @@ def leave() -> None:
     What follows in an interpreter with torch and a compiler loaded is tearing them down, a quarter of a second in which
     the device waits.
     """
-    if _locks and _sessions and not hasattr(sys, "last_value"):  # else an exception is on its way out
+    if _sessions and not hasattr(sys, "last_value"):  # else an exception is on its way out
         sys.stdout.flush()
         sys.stderr.flush()
         ctypes.CDLL(None).fflush(None)  # what kernels printed lies in C's own buffer

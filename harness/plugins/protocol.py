@@ -55,6 +55,7 @@ def attach() -> None:
     for cls in classes:
         # __new__, for a subclass may have an __init__ that never calls this one.
         cls.__new__ = staticmethod(_new)
+    shapes.prepare()
 
 
 def _new(cls: type, *_: Any, **__: Any) -> Any:

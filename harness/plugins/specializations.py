@@ -46,7 +46,7 @@ def _watched(original: Callable[..., Any]) -> Callable[..., Any]:
         bound = signature.bind(kernel, *args, **kwargs).arguments
         hash = str(getattr(compiled, "hash", ""))
         _asked[hash] = kernel, dict(bound)
-        if any(kernel is tuned for tuned in session.current().tuned):
+        if kernel in session.current().tuned:
             _candidates.add(hash)
         return compiled
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
-from harness.plugins import capture, compiling, graph, protocol, session, shapes
+from harness.plugins import capture, compiling, graph, protocol, session
 from harness.plugins.autotune import unwatched
 from harness.plugins.ending import pytest_runtest_logreport as pytest_runtest_logreport  # hooks of this plugin too
 from harness.plugins.ending import pytest_sessionfinish as pytest_sessionfinish
@@ -51,7 +51,6 @@ class Timer:
     def install(self) -> None:
         """Wrap the provider's benchmarks; replace the benchmark functions; warm the compiler where it is timed."""
         protocol.attach()
-        shapes.prepare()
         importlib.import_module("triton.testing")
         for name, attribute in BENCHMARKS:
             if hasattr(sys.modules.get(name), attribute):

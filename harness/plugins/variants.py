@@ -29,9 +29,10 @@ def pytest_load_initial_conftests() -> None:
         specializations.watch()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: Any) -> None:
     """Nothing is compiled yet for a row, and no device is held."""
-    keys.prepare()
+    if session.items:
+        keys.prepare()
 
 
 def pytest_sessionfinish() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from triton.backends.compiler import GPUTarget
 
 from harness import codec, fingerprint
 from harness.compilations import Ahead, Specialization
@@ -177,10 +178,10 @@ def test_a_launcher_is_built_by_the_driver_of_the_target_and_left_to_the_cell_wh
     backends = importlib.import_module("triton.backends").backends
     monkeypatch.setitem(backends, "nvidia", backend("cuda", lambda: SimpleNamespace(launcher_cls=Recording)))
     monkeypatch.setitem(backends, "amd", backend("hip", fails))
-    launcher = ahead.launcher_of({"backend": "cuda", "arch": 90, "warp_size": 32})
+    launcher = ahead.launcher_of(GPUTarget("cuda", 90, 32))
     assert launcher is Recording
     for metadata in ("unbuildable", "metadata"):
         ahead.build_launcher(launcher, SimpleNamespace(src="source", metadata=metadata))
     assert Recording.built == [("source", "metadata")]
-    none = ahead.launcher_of({"backend": "hip", "arch": "gfx942", "warp_size": 64})
+    none = ahead.launcher_of(GPUTarget("hip", "gfx942", 64))
     assert none is None and ahead.build_launcher(none, SimpleNamespace()) is None
